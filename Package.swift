@@ -1,0 +1,50 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+let package = Package(
+  name: "relink",
+  platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+  products: [
+    .library(name: "Relink", targets: ["Relink"]),
+    .library(name: "RelinkBlueZ", targets: ["RelinkBlueZ"]),
+    .library(name: "RelinkTesting", targets: ["RelinkTesting"]),
+    .executable(name: "relink", targets: ["relink-tool"]),
+  ],
+  targets: [
+    .target(name: "CThreadSanitizer"),
+    .target(name: "CBlueZ", linkerSettings: [.linkedLibrary("bluetooth", .when(platforms: [.linux]))]),
+
+    .target(name: "BluetoothWire", swiftSettings: settings),
+    .target(name: "RelinkCore", dependencies: ["BluetoothWire"], swiftSettings: settings),
+    .target(name: "Relink", dependencies: ["RelinkCore", "CThreadSanitizer"], swiftSettings: settings),
+    .target(name: "RelinkTesting", dependencies: ["Relink", "BluetoothWire"], swiftSettings: settings),
+    .target(name: "RelinkBlueZ", dependencies: ["Relink", "BluetoothWire", "CBlueZ"], swiftSettings: settings),
+    .executableTarget(
+      name: "relink-tool", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting"],
+      path: "Sources/relink", swiftSettings: settings),
+
+    .target(name: "CBenchmark", path: "Benchmarks/CBenchmark"),
+    .executableTarget(
+      name: "relink-bench", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting", "CBenchmark"],
+      path: "Benchmarks/relink-bench", swiftSettings: settings),
+    .executableTarget(
+      name: "relink-lab", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting"],
+      path: "Tests/Lab/relink-lab", swiftSettings: settings),
+
+    .testTarget(name: "BluetoothWireTests", dependencies: ["BluetoothWire"], swiftSettings: settings),
+    .testTarget(name: "RelinkCoreTests", dependencies: ["RelinkCore"], swiftSettings: settings),
+    .testTarget(name: "RelinkTests", dependencies: ["Relink", "RelinkTesting"], swiftSettings: settings),
+    .testTarget(name: "RelinkTestingTests", dependencies: ["RelinkTesting"], swiftSettings: settings),
+    .testTarget(
+      name: "RelinkBlueZTests", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting"],
+      swiftSettings: settings),
+    .testTarget(name: "RelinkToolTests", dependencies: ["relink-tool"], swiftSettings: settings),
+  ],
+  swiftLanguageModes: [.v6]
+)
