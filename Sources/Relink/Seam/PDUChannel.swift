@@ -1,0 +1,41 @@
+public import RelinkCore
+
+/// A connected channel that carries whole ATT PDUs in order: an L2CAP socket, a Unix socket, a simulated radio.
+///
+/// Used on the executor. Deliveries are posted, never made inside a call of the channel's user. A channel belongs to
+/// one link and dies with it.
+public protocol PDUChannel: AnyObject, Sendable {
+  /// The longest PDU that the channel carries, in bytes, at least 23.
+  var maximumPDULength: Int { get }
+
+  /// Names the receiver, once; deliveries begin. Held weakly.
+  func open(_ handler: any PDUChannelHandler)
+
+  /// Hands a PDU over, whole or not at all.
+  func send(_ pdu: [UInt8]) -> PDUSendResult
+
+  /// Ends the channel and its link from here. `channelClosed` follows once the link is seen gone; nothing else does.
+  func close()
+}
+
+/// What became of a PDU that was to be sent.
+public enum PDUSendResult: Hashable, Sendable {
+  /// Handed over.
+  case sent
+  /// The channel is full; nothing left. `channelWritable` follows.
+  case later
+  /// The system refused it with this error number; nothing left.
+  case failed(Int32)
+}
+
+/// The receiver of what a channel delivers.
+public protocol PDUChannelHandler: AnyObject, Sendable {
+  /// One PDU from the device. The bytes are valid during the call only.
+  func channelReceived(_ pdu: borrowing RawSpan)
+
+  /// The channel takes PDUs again.
+  func channelWritable()
+
+  /// The last word of a channel, once: its link is gone.
+  func channelClosed(_ loss: LinkLoss)
+}

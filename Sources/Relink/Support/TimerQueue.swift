@@ -1,0 +1,97 @@
+package import RelinkCore
+
+/// The timers of one executor: set, cancelled and fired by ID, in the order of their instants.
+///
+/// A binary heap with the position of each timer beside it, so that a cancelled or replaced timer leaves nothing
+/// behind. Each operation costs O(log n).
+package struct TimerQueue {
+  private struct Entry {
+    var instant: MonotonicInstant
+    /// Breaks ties, so that timers of one instant fire in the order in which they were set.
+    var sequence: UInt64
+    var id: TimerID
+    var fire: @Sendable () -> Void
+  }
+
+  private var heap: [Entry] = []
+  private var positions: [TimerID: Int] = [:]
+  private var sequence: UInt64 = 0
+
+  package init() {}
+
+  /// How many timers are set.
+  package var count: Int { heap.count }
+
+  /// When the first of them is due.
+  package var next: MonotonicInstant? { heap.first?.instant }
+
+  /// Sets a timer in place of one of the same ID.
+  package mutating func set(
+    _ id: TimerID, at instant: MonotonicInstant, _ fire: @escaping @Sendable () -> Void
+  ) {
+    cancel(id)
+    sequence += 1
+    heap.append(Entry(instant: instant, sequence: sequence, id: id, fire: fire))
+    positions[id] = heap.count - 1
+    siftUp(heap.count - 1)
+  }
+
+  /// Forgets a timer.
+  package mutating func cancel(_ id: TimerID) {
+    guard let position = positions.removeValue(forKey: id) else { return }
+    removeEntry(at: position)
+  }
+
+  /// Takes out the first timer that is due at `now`.
+  package mutating func popDue(_ now: MonotonicInstant) -> (@Sendable () -> Void)? {
+    guard let first = heap.first, first.instant <= now else { return nil }
+    positions[first.id] = nil
+    removeEntry(at: 0)
+    return first.fire
+  }
+
+  private mutating func removeEntry(at position: Int) {
+    let last = heap.count - 1
+    if position != last {
+      heap.swapAt(position, last)
+      positions[heap[position].id] = position
+    }
+    heap.removeLast()
+    guard position < heap.count else { return }
+    siftDown(position)
+    siftUp(position)
+  }
+
+  private func precedes(_ left: Int, _ right: Int) -> Bool {
+    (heap[left].instant, heap[left].sequence) < (heap[right].instant, heap[right].sequence)
+  }
+
+  private mutating func siftUp(_ start: Int) {
+    var child = start
+    while child > 0 {
+      let parent = (child - 1) / 2
+      guard precedes(child, parent) else { return }
+      exchange(child, parent)
+      child = parent
+    }
+  }
+
+  private mutating func siftDown(_ start: Int) {
+    var parent = start
+    while true {
+      var least = parent
+      for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count && precedes(child, least) {
+        least = child
+      }
+      guard least != parent else { return }
+      exchange(parent, least)
+      parent = least
+    }
+  }
+
+  private mutating func exchange(_ left: Int, _ right: Int) {
+    heap.swapAt(left, right)
+    positions[heap[left].id] = left
+    positions[heap[right].id] = right
+  }
+}
