@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Prepares the emulated adapter over the kernel's management channel.
+
+  adapter.py setup       wait for the adapter, give it a static address, turn LE and power on
+  adapter.py power 0|1   turn it off or on
+"""
+import ctypes
+import os
+import socket
+import struct
+import sys
+import time
+
+AF_BLUETOOTH, BTPROTO_HCI, NO_DEVICE, CHANNEL_CONTROL = 31, 1, 0xFFFF, 3
+COMMAND_COMPLETE, COMMAND_STATUS = 1, 2
+INDEX_LIST, SET_POWERED, SET_BONDABLE, SET_LE = 0x03, 0x05, 0x09, 0x0D
+SET_IO_CAPABILITY, SET_STATIC_ADDRESS, SET_SECURE_CONNECTIONS = 0x18, 0x2B, 0x2D
+NO_INPUT_NO_OUTPUT = 3
+# The emulated air delivers by random address, so the host has a static one too.
+ADDRESS = bytes.fromhex('C00000000001')[::-1]
+
+
+class Management:
+    def __init__(self):
+        self.socket = socket.socket(AF_BLUETOOTH, socket.SOCK_RAW | socket.SOCK_CLOEXEC, BTPROTO_HCI)
+        self.socket.settimeout(30)
+        address = struct.pack('<HHH', AF_BLUETOOTH, NO_DEVICE, CHANNEL_CONTROL)
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.bind(self.socket.fileno(), address, len(address)):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+    def __call__(self, opcode, parameters=b'', index=0):
+        self.socket.send(struct.pack('<HHH', opcode, index, len(parameters)) + parameters)
+        while True:
+            packet = self.socket.recv(4096)
+            event, _index, _length = struct.unpack_from('<HHH', packet)
+            if event in (COMMAND_COMPLETE, COMMAND_STATUS):
+                answered, status = struct.unpack_from('<HB', packet, 6)
+                if answered == opcode:
+                    return status, packet[9:]
+
+    def expect(self, what, opcode, parameters):
+        status, _ = self(opcode, parameters)
+        if status:
+            sys.exit(f'adapter: {what} was refused with mgmt status 0x{status:02x}')
+
+    def has_adapter(self):
+        _, indexes = self(INDEX_LIST, index=NO_DEVICE)
+        return struct.unpack_from('<H', indexes)[0] > 0
+
+
+def setup(manage):
+    end = time.monotonic() + 60
+    while not manage.has_adapter():
+        if time.monotonic() > end:
+            sys.exit('adapter: none appeared in 60 s')
+        time.sleep(0.1)
+    manage.expect('power off', SET_POWERED, b'\0')
+    manage.expect('the static address', SET_STATIC_ADDRESS, ADDRESS)
+    manage.expect('LE', SET_LE, b'\1')
+    manage.expect('secure connections', SET_SECURE_CONNECTIONS, b'\1')
+    manage.expect('bonding', SET_BONDABLE, b'\1')
+    manage.expect('the pairing capability', SET_IO_CAPABILITY, bytes([NO_INPUT_NO_OUTPUT]))
+    manage.expect('power on', SET_POWERED, b'\1')
+
+
+if __name__ == '__main__':
+    match sys.argv[1:]:
+        case ['setup']:
+            setup(Management())
+        case ['power', '0' | '1' as on]:
+            Management().expect('power', SET_POWERED, bytes([int(on)]))
+        case _:
+            sys.exit(__doc__)

@@ -1,0 +1,159 @@
+"""A radio for the Linux kernel: the host's controller on /dev/vhci, and a peripheral that counts.
+
+Started with the path of a Unix stream socket, on which every line is a command and gets one line of JSON back:
+{"ok": true, …} or {"ok": false, "error": "…"}. HH is an HCI reason in hexadecimal, NAME a characteristic.
+
+  terminate HH                     the peripheral ends its links
+  lose HH                          both controllers report the links lost
+  silence 0|1|link                 1: no ACL packet arrives any more; link: none on the links of now; 0: as before
+  advertise 0|1                    off, or on and again by itself after each loss
+  cut-before-apply HH [NAME]       the next write is not applied; the link is lost instead
+  cut-after-apply HH [NAME]        the next write is applied; the link is lost instead of an answer
+  hold-answers off|applied|discarded [NAME]   requests are carried out (or not), and not answered
+  slow MS|hold                     when a read of `slow` is answered; hold: on release
+  release                          answer the reads of `slow` that wait
+  stream MS                        the interval of `stream`; 0 pauses it
+  notify HEX [NAME]                notify the subscribers (of `counter`)
+  wait up|down MS                  wait for a link, or for none
+  wait links N MS                  wait until N links have come up altogether
+  links | stats | reset            link numbers; every counter; counters to zero and faults off
+  count NAME N | counts NAME       the links on which an operation number of `lock` or `idempotent` was applied
+  handles                          the handle of each characteristic's value
+  quit
+"""
+import asyncio
+import json
+import logging
+import os
+import sys
+
+from bumble.transport import open_transport
+
+from air import Air, LabController
+from peripheral import ADDRESS, NAMES, SERVICE, Cut, Peripheral, uuid
+
+INTERVAL_MS = 20
+
+
+class Radio:
+    def __init__(self, transport):
+        self.air = Air()
+        self.host_side = LabController(
+            'host', host_source=transport.source, host_sink=transport.sink, link=self.air)
+        self.peripheral = Peripheral(self.air, LabController('peripheral', link=self.air), INTERVAL_MS)
+        self.ended = asyncio.Event()
+
+    def name(self, rest):
+        match rest:
+            case []:
+                return None
+            case [name] if name in NAMES:
+                return name
+        raise ValueError(f'no characteristic {" ".join(rest)}')
+
+    async def obey(self, words):
+        p = self.peripheral
+        match words:
+            case ['terminate', reason]:
+                return {'lost': await p.terminate(int(reason, 16)), 'links': p.links}
+            case ['lose', reason]:
+                return {'lost': self.air.lose(int(reason, 16)), 'links': p.links}
+            case ['silence', 'link']:
+                self.air.silence_links()
+                return {}
+            case ['silence', '0' | '1' as on]:
+                self.air.silent = on == '1'
+                return {}
+            case ['advertise', '0' | '1' as on]:
+                p.advertise(on == '1')
+                return {}
+            case ['cut-before-apply' | 'cut-after-apply' as when, reason, *rest]:
+                p.cut = Cut(when == 'cut-before-apply', int(reason, 16), self.name(rest))
+                return {}
+            case ['hold-answers', 'off']:
+                p.hold = None
+                return {}
+            case ['hold-answers', 'applied' | 'discarded' as how, *rest]:
+                p.hold = how, self.name(rest)
+                return {}
+            case ['slow', 'hold']:
+                p.slow_ms = None
+                return {}
+            case ['slow', milliseconds]:
+                p.slow_ms = int(milliseconds)
+                return {}
+            case ['release']:
+                return {'released': p.release()}
+            case ['stream', milliseconds]:
+                p.stream_ms = int(milliseconds)
+                return {}
+            case ['notify', value, *rest]:
+                return {'subscribers': await p.notify(self.name(rest) or 'counter', bytes.fromhex(value))}
+            case ['wait', 'up', milliseconds]:
+                return await self.wait(lambda: p.live, milliseconds)
+            case ['wait', 'down', milliseconds]:
+                return await self.wait(lambda: not p.live, milliseconds)
+            case ['wait', 'links', number, milliseconds]:
+                return await self.wait(lambda: p.links >= int(number), milliseconds)
+            case ['links']:
+                return {'links': p.links, 'live': list(p.live)}
+            case ['stats']:
+                return p.stats()
+            case ['reset']:
+                p.reset()
+                return {}
+            case ['count', 'lock' | 'idempotent' as name, number]:
+                links = getattr(p, name).links.get(int(number), [])
+                return {'count': len(links), 'links': links}
+            case ['counts', 'lock' | 'idempotent' as name]:
+                return {'counts': getattr(p, name).links}
+            case ['handles']:
+                return {
+                    'address': ADDRESS,
+                    'service': SERVICE,
+                    'handles': {name: c.handle for name, c in p.characteristics.items()},
+                    'uuids': {name: uuid(number) for name, number in NAMES.items()},
+                }
+            case ['quit']:
+                self.ended.set()
+                return {}
+        raise ValueError('unknown command: ' + ' '.join(words))
+
+    async def wait(self, condition, milliseconds):
+        if not await self.peripheral.wait(condition, int(milliseconds) / 1000):
+            raise ValueError('the time was up')
+        return {'links': self.peripheral.links, 'live': list(self.peripheral.live)}
+
+    async def serve(self, reader, writer):
+        try:
+            while line := await reader.readline():
+                try:
+                    reply = {'ok': True} | await self.obey(line.decode().split())
+                except Exception as error:
+                    reply = {'ok': False, 'error': f'{type(error).__name__}: {error}'}
+                writer.write(json.dumps(reply).encode() + b'\n')
+                await writer.drain()
+        except ConnectionError:
+            logging.info('a control client went away')
+        finally:
+            writer.close()
+
+
+async def main(path):
+    async with await open_transport('vhci') as transport:
+        radio = Radio(transport)
+        await radio.peripheral.start()
+        stream = asyncio.create_task(radio.peripheral.run_stream())
+        if os.path.exists(path):
+            os.unlink(path)
+        async with await asyncio.start_unix_server(radio.serve, path):
+            print('ready', flush=True)
+            await radio.ended.wait()
+        stream.cancel()
+
+
+if __name__ == '__main__':
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    logging.basicConfig(level='WARNING', format='%(asctime)s %(name)s %(message)s')
+    asyncio.run(main(sys.argv[1]))
