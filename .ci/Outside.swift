@@ -1,0 +1,4 @@
+import Relink
+import RelinkTesting
+
+print("Relink and RelinkTesting build from outside")
