@@ -24,7 +24,8 @@ let package = Package(
     .target(name: "RelinkCore", dependencies: ["BluetoothWire"], swiftSettings: settings),
     .target(name: "Relink", dependencies: ["RelinkCore", "CThreadSanitizer"], swiftSettings: settings),
     .target(name: "RelinkTesting", dependencies: ["Relink", "BluetoothWire"], swiftSettings: settings),
-    .target(name: "RelinkBlueZ", dependencies: ["Relink", "BluetoothWire", "CBlueZ"], swiftSettings: settings),
+    .target(
+      name: "RelinkBlueZ", dependencies: ["Relink", "BluetoothWire", "CBlueZ"], swiftSettings: settings),
     .executableTarget(
       name: "relink-tool", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting"],
       path: "Sources/relink", swiftSettings: settings),

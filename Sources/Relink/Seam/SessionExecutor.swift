@@ -33,7 +33,9 @@ public struct TimerID: Hashable, Sendable {
   /// The owner's number for it.
   public var number: Int
 
-  /// Names a timer. The owner cancels its timers before it goes.
+  /// Names a timer.
+  ///
+  /// The owner cancels its timers before it goes.
   public init(owner: AnyObject, number: Int) {
     self.owner = ObjectIdentifier(owner)
     self.number = number

@@ -94,7 +94,7 @@ public protocol LinkHandler: AnyObject, Sendable {
 
   /// The last word of a link, once: it is gone, and nothing sent on it can take effect any more.
   ///
-  /// - Parameter inDoubt: the accepted requests that may have reached the device and were not answered. Accepted
-  ///   requests that are in neither are proven not to have been carried out.
+  /// `inDoubt` has the accepted requests that may have reached the device and were not answered. Accepted requests that
+  /// are in neither are proven not to have been carried out.
   func link(_ link: LinkID, closed loss: LinkLoss, inDoubt: [RequestID])
 }

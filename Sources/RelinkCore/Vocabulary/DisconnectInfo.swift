@@ -88,10 +88,13 @@ public enum Confidence: Int, Hashable, Sendable, Comparable {
   /// The source states it.
   case high
 
+  /// Whether the left one is the weaker statement.
   public static func < (left: Confidence, right: Confidence) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The next step after a loss. It promises nothing.
+/// The next step after a loss.
+///
+/// It promises nothing.
 @nonexhaustive
 public enum RecoveryAction: Hashable, Sendable {
   /// The session restores link and setup; once ready the app may repeat its request.

@@ -68,6 +68,7 @@ public struct Generation: RawRepresentable, Hashable, Comparable, Sendable, Cust
   /// Makes a generation from its number.
   public init(rawValue: UInt64) { self.rawValue = rawValue }
 
+  /// Whether the left link is the older one.
   public static func < (left: Generation, right: Generation) -> Bool { left.rawValue < right.rawValue }
 
   /// The number as text.
@@ -103,6 +104,7 @@ public struct RequestID: RawRepresentable, Hashable, Comparable, Sendable {
   @inlinable
   public init(rawValue: UInt64) { self.rawValue = rawValue }
 
+  /// Whether the left request was made earlier.
   @inlinable
   public static func < (left: RequestID, right: RequestID) -> Bool { left.rawValue < right.rawValue }
 }
@@ -116,6 +118,7 @@ public struct OperationID: RawRepresentable, Hashable, Comparable, Sendable, Cus
   @inlinable
   public init(rawValue: UInt64) { self.rawValue = rawValue }
 
+  /// Whether the left number is the smaller one.
   @inlinable
   public static func < (left: OperationID, right: OperationID) -> Bool { left.rawValue < right.rawValue }
 

@@ -3,7 +3,9 @@ public struct ReconnectionPolicy: Hashable, Sendable {
   /// Whether a lost link is brought back without being asked.
   public var isAutomatic: Bool
 
-  /// How many failed attempts one outage may have; nil for no limit. A device that is merely absent uses up none.
+  /// How many failed attempts one outage may have; nil for no limit.
+  ///
+  /// A device that is merely absent uses up none.
   public var attemptsPerOutage: Int?
 
   /// The delays between attempts that failed.

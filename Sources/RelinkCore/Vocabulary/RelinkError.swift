@@ -80,5 +80,6 @@ public struct RelinkError: Error, Sendable, CustomStringConvertible {
 }
 
 extension RelinkError: Equatable {
+  /// Whether both have the same code; nothing else is compared.
   public static func == (left: RelinkError, right: RelinkError) -> Bool { left.code == right.code }
 }

@@ -32,6 +32,7 @@ public struct MonotonicInstant: Hashable, Comparable, Sendable {
     .nanoseconds(later.nanoseconds.subtractingReportingOverflow(nanoseconds).partialValue)
   }
 
+  /// Whether the left instant comes before the right one.
   @inlinable
   public static func < (left: MonotonicInstant, right: MonotonicInstant) -> Bool {
     left.nanoseconds < right.nanoseconds
