@@ -53,10 +53,14 @@ public final class ManualExecutor: SessionExecutor {
 
   // MARK: - What it serves as
 
-  /// The monotonic clock. May be read on any thread.
+  /// The monotonic clock.
+  ///
+  /// May be read on any thread.
   public var now: MonotonicInstant { state.withLock { $0.now } }
 
-  /// The three clocks at once. May be read on any thread.
+  /// The three clocks at once.
+  ///
+  /// May be read on any thread.
   public func timestamp() -> Timestamp {
     state.withLock { Timestamp(monotonic: $0.now, bootTime: $0.bootTime, wall: $0.wall) }
   }
@@ -66,8 +70,9 @@ public final class ManualExecutor: SessionExecutor {
   /// - Parameter job: The job of a task or an actor.
   public func enqueue(_ job: consuming ExecutorJob) { add(.job(UnownedJob(job))) }
 
-  /// Queues work behind all jobs that are there. May be called on any thread; another one than the executor's counts
-  /// as foreign.
+  /// Queues work behind all jobs that are there.
+  ///
+  /// May be called on any thread; another one than the executor's counts as foreign.
   ///
   /// - Parameter work: What to run.
   public func post(_ work: @escaping @Sendable () -> Void) { add(.work(work)) }

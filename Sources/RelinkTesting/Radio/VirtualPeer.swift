@@ -1,4 +1,5 @@
 public import BluetoothWire
+public import Relink
 
 /// Something at the other end of a virtual link: a peripheral with a GATT server, or a script of PDUs.
 ///
@@ -41,9 +42,10 @@ public final class PeerLink: Sendable {
   /// The longest PDU that the link carries, in bytes, at least 23.
   public let mtuLimit: Int
 
+  private let executor: any SessionExecutor
   private let sending: @Sendable ([UInt8]) -> Void
   private let terminating: @Sendable (HCIErrorCode) -> Void
-  private let delaying: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
+  private let timers = Locked(0)
 
   /// Makes an end of a link out of what it can do, for a medium other than ``VirtualRadio``, or for a test of a peer.
   ///
@@ -51,21 +53,23 @@ public final class PeerLink: Sendable {
   ///   - number: The number of the link.
   ///   - client: Names the central.
   ///   - mtuLimit: The longest PDU that the link carries, in bytes.
+  ///   - executor: Where the peer is called, and its source of time.
   ///   - send: Takes a PDU towards the central.
   ///   - terminate: Ends the link, behind what was sent before.
-  ///   - later: Runs work on the executor after a delay.
   public init(
-    number: Int, client: String, mtuLimit: Int, send: @escaping @Sendable ([UInt8]) -> Void,
-    terminate: @escaping @Sendable (HCIErrorCode) -> Void,
-    later: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
+    number: Int, client: String = "central", mtuLimit: Int = 517, on executor: any SessionExecutor,
+    send: @escaping @Sendable ([UInt8]) -> Void, terminate: @escaping @Sendable (HCIErrorCode) -> Void
   ) {
     self.number = number
     self.client = client
     self.mtuLimit = mtuLimit
+    self.executor = executor
     sending = send
     terminating = terminate
-    delaying = later
   }
+
+  /// The monotonic clock of the radio's executor.
+  public var now: MonotonicInstant { executor.now }
 
   /// Sends a PDU towards the central, with the latency and the faults of the radio.
   ///
@@ -82,5 +86,15 @@ public final class PeerLink: Sendable {
   /// - Parameters:
   ///   - delay: How long to wait; zero or less waits for one turn of the executor.
   ///   - work: What to run.
-  public func later(_ delay: Duration, _ work: @escaping @Sendable () -> Void) { delaying(delay, work) }
+  public func later(_ delay: Duration, _ work: @escaping @Sendable () -> Void) {
+    guard delay > .zero else { return executor.post(work) }
+    let number = timers.withLock { count in
+      count += 1
+      return count
+    }
+    executor.setTimer(TimerID(owner: self, number: number), at: now.advanced(by: delay)) {
+      // The timer is named after this object, which lives until it has fired.
+      withExtendedLifetime(self, work)
+    }
+  }
 }
