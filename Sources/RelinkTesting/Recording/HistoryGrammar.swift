@@ -27,7 +27,7 @@ public struct HistoryGrammar: Hashable, Sendable {
     }
   }
 
-  /// Where a history stands:
+  /// Where a history stands.
   ///
   /// ```
   ///            ┌────────── idle, waiting ──────────┐
@@ -54,6 +54,8 @@ public struct HistoryGrammar: Hashable, Sendable {
   private var generation: Generation?
   /// Whether the table is being learnt anew while ready, which the phases of that may follow.
   private var isRevalidating = false
+  /// What a snapshot of an ended session still allows: its end, once.
+  private var endIsDue: EndReason?
   private var firstViolation: Violation?
 
   /// Starts at the beginning of a history, or of a subscriber's view of it.
@@ -129,9 +131,6 @@ public struct HistoryGrammar: Hashable, Sendable {
     }
   }
 
-  /// What a snapshot of an ended session still allows: its end, once.
-  private var endIsDue: EndReason?
-
   private mutating func restart(at snapshot: Snapshot) -> String? {
     endIsDue = nil
     isRevalidating = false
@@ -151,7 +150,6 @@ public struct HistoryGrammar: Hashable, Sendable {
     case .ended(let reason):
       place = .ended
       endIsDue = reason
-    @unknown default: return "the snapshot has a state that this grammar does not know"
     }
     return nil
   }
