@@ -1,4 +1,6 @@
 import Relink
 import RelinkTesting
 
-print("Relink and RelinkTesting build from outside")
+// The types of the vocabulary can be named without a further import.
+let lock = Characteristic(BluetoothUUID(0xFF01), in: BluetoothUUID(0xFF00))
+print("Relink and RelinkTesting build from outside: \(lock)")

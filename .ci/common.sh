@@ -26,22 +26,30 @@ tests() {
   local name=$1 limit=$2 status=0 passed failed skipped
   shift 2
   rm -f "$logs/$name.xml"
-  timeout "$limit" swift test --disable-xctest "$@" --xunit-output "$logs/$name.xml" </dev/null 2>&1 |
+  # By lines, so that the log of a run that hangs says where.
+  timeout --signal=INT --kill-after=10 "$limit" stdbuf -oL swift test --disable-xctest "$@" --xunit-output "$logs/$name.xml" </dev/null 2>&1 |
     tee "$logs/$name.log" |
-    awk '/^✔ Test run with/ { print } /^(◇|✔|➜ |\[|Building for|Build complete)/ { next } { print }' || true
-  status=${PIPESTATUS[0]}
+    awk '/^✔ Test run with/ { print } /^(◇|✔|➜ |\[|Building for|Build complete)/ { next } { print }' || status=${PIPESTATUS[0]}
   read -r passed failed skipped <<<"$(.ci/tally "$logs/$name.xml")"
-  if [ "$status" != 0 ] && [ "$failed" = 0 ]; then
-    failed=1
-    [ "$status" != 124 ] || echo "   not ended after $limit s"
-    tail -n 20 "$logs/$name.log"
+  [ "$status" != 0 ] || [ -e "$logs/$name.xml" ] || status=1
+  if [ "$status" != 0 ]; then
+    [ "$failed" -gt 0 ] || failed=1
+    echo "   exit status $status$([ "$status" != 124 ] || echo ": not ended after $limit s")"
+    unfinished "$logs/$name.log" | head -n 10
   fi
   if grep -q -E 'CONTINUATION MISUSE|WARNING: ThreadSanitizer' "$logs/$name.log"; then
     failed=$((failed + 1))
-    grep -A 25 -E 'CONTINUATION MISUSE|WARNING: ThreadSanitizer' "$logs/$name.log" | head -n 60
+    echo "   a misused continuation or a data race; all of it: $logs/$name.log"
   fi
   echo "$passed $failed $skipped" >"$logs/$name.count"
   [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+}
+
+# unfinished LOG : the tests that had begun and not ended when the run did.
+unfinished() {
+  sed -n -E 's/^◇ Test (.*) started\.$/+\1/p; s/^[✔✘] Test (.*) (passed|failed) after .*$/-\1/p' "$1" |
+    awk '{ name = substr($0, 2); sub(/ with [0-9]+ test cases?$/, "", name); open[name] += /^[+]/ ? 1 : -1 }
+         END { for (name in open) if (open[name] > 0 && name !~ /^case |^run$/) print "   not ended: " name }'
 }
 
 # closing PASSED FAILED SKIPPED : the last line of a run.

@@ -102,8 +102,8 @@ public enum ManagementCommand: Hashable, Sendable {
       bytes.append(disconnect ? 1 : 0)
     case .startDiscovery(let types), .stopDiscovery(let types): bytes.append(types)
     case .loadConnectionParameters(let list):
-      // A packet says its length in 16 bits, which bounds the list: (65535 - 2) / 15.
-      let sent = list.prefix(0xFFFF / ManagementConnectionParameters.length)
+      // A packet says its length in 16 bits, which bounds the list and the count before it.
+      let sent = list.prefix((0xFFFF - 2) / ManagementConnectionParameters.length)
       bytes.append(littleEndian: UInt16(sent.count))
       for parameters in sent { parameters.append(to: &bytes) }
     case .other(_, let parameters): bytes = parameters

@@ -62,7 +62,7 @@ public enum GATTFailure: Error, Hashable, Sendable {
   case malformedAnswer
 }
 
-/// Why a link did not take a request: nothing left for the device.
+/// Why a link did not take a request, or took it back: it has had no effect on the device.
 @nonexhaustive
 public enum GATTRefusal: Error, Hashable, Sendable {
   /// The table of the device has no such characteristic.
@@ -74,6 +74,12 @@ public enum GATTRefusal: Error, Hashable, Sendable {
   /// The value is longer than the link can carry in this way; the limit is in bytes.
   case valueTooLong(limit: Int)
 
+  /// A long write was called off before it was executed, and the device cleared its queue.
+  case calledOff
+
+  /// The device queued other bytes for a long write than were sent, and cleared its queue again.
+  case prepareMismatch
+
   /// The link is closed or closing.
   case linkClosed
 
@@ -83,8 +89,8 @@ public enum GATTRefusal: Error, Hashable, Sendable {
   /// Whether the same request would be refused on the next link too.
   public var isPermanent: Bool {
     switch self {
-    case .characteristicNotFound, .cannotNotify, .valueTooLong: true
-    case .linkClosed, .system: false
+    case .characteristicNotFound, .cannotNotify, .valueTooLong, .prepareMismatch: true
+    case .calledOff, .linkClosed, .system: false
     }
   }
 }

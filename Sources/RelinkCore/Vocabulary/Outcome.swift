@@ -83,6 +83,8 @@ public struct Doubt: Hashable, Sendable {
     case ended
     /// All the attempts that the policy allows have failed since.
     case attemptsExhausted
+    /// The link was lost before the answer, and the session does not reconnect.
+    case notReconnecting
     /// The answer was not one that the request can have.
     case malformedAnswer
   }

@@ -1,0 +1,413 @@
+internal import BluetoothWire
+public import RelinkCore
+
+/// A link that speaks ATT over a channel: one bearer, a table of attributes, the procedures of GATT.
+///
+/// One request is outstanding at a time (Core Specification Vol 3 Part F 3.3.2); writes without response go beside it.
+/// A request without an answer for 30 s ends the link with `transactionTimeout`, and what the protocol does not allow
+/// ends it with `protocolViolation`: after either no answer could be credited.
+///
+/// Names are looked up in the table that `discover` learnt on this link. Before that, and after the device said that
+/// its table changed, requests that name a characteristic get `later`; the answer to the next `discover` says when.
+/// Values from handles that the table does not name are dropped.
+///
+/// All of it happens on the executor. Nothing is delivered inside `perform`, `abandon` or `close`.
+public actor ATTLink: Link, PDUChannelHandler {
+  /// The name of the link.
+  public nonisolated let id: LinkID
+
+  private nonisolated let executor: any SessionExecutor
+  let channel: any PDUChannel
+  let tables: AttributeTableMemory
+  weak var handler: (any LinkHandler)?
+
+  var bearer = BearerStateMachine()
+  /// The request that holds the bearer.
+  var current: Current?
+  /// Answers that need nothing from the device, to be delivered outside the call that asked.
+  private var posted: [PostedAnswer] = []
+
+  var table: AttributeTable?
+  /// The handles that may mean something else by now.
+  var staleHandles: ClosedRange<UInt16>?
+  var isDiscoveryOutdated = false
+  var discoveryRestarts = 0
+  /// How many values came from handles that the table does not name.
+  private(set) var droppedValues = 0
+
+  private var hasExchangedMTU = false
+  /// Somebody was told `later` because the channel was full.
+  private var owesWritable = false
+  private var isClosedHere = false
+  private var isGone = false
+
+  /// A request that holds the bearer.
+  struct Current {
+    var id: RequestID
+    var procedure: GATTProcedure
+  }
+
+  private struct PostedAnswer {
+    var id: RequestID
+    var answer: GATTAnswer
+    /// Whether it reached the device.
+    var hasLeft: Bool
+  }
+
+  /// Makes a link; ``start()`` opens the channel.
+  ///
+  /// - Parameters:
+  ///   - id: A name that no other link of the process has.
+  ///   - channel: A connected channel that nobody opened yet.
+  ///   - executor: The executor on which the channel delivers.
+  ///   - handler: What receives everything about the link; held weakly.
+  ///   - tables: The memory of the device's attribute table.
+  public init(
+    id: LinkID, over channel: any PDUChannel, on executor: any SessionExecutor, for handler: any LinkHandler,
+    tables: AttributeTableMemory
+  ) {
+    self.id = id
+    self.channel = channel
+    self.executor = executor
+    self.handler = handler
+    self.tables = tables
+  }
+
+  /// The executor of the link.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  /// Opens the channel; to be called on the executor, once, right before `linkUp` is delivered.
+  public nonisolated func start() {
+    assumeIsolated { $0.channel.open($0) }
+  }
+
+  /// What the bearer let pass or threw away.
+  package nonisolated var counters: BearerCounters { assumeIsolated { $0.bearer.counters } }
+
+  /// How many values came from handles that the table does not name.
+  package nonisolated var droppedValueCount: Int { assumeIsolated { $0.droppedValues } }
+}
+
+// MARK: - Link
+
+extension ATTLink {
+  /// One request at a time; the session agrees on the MTU and arms subscriptions; to be read on the executor.
+  public nonisolated var capabilities: LinkCapabilities {
+    assumeIsolated {
+      LinkCapabilities(
+        maximumOutstanding: 1, needsMTUExchange: true, mtu: $0.bearer.mtu, needsSubscriptionRestore: true)
+    }
+  }
+
+  /// Hands a request over: `accepted` once the channel took its first PDU.
+  ///
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - id: Its name.
+  /// - Returns: Whether the link took it.
+  public nonisolated func perform(_ request: GATTRequest, id: RequestID) -> LinkAcceptance {
+    assumeIsolated { $0.begin(request, id) }
+  }
+
+  /// Nobody waits for the request any more; its answer is delivered all the same.
+  ///
+  /// A long write of which Execute Write has not left is called off at the device and then answered as refused.
+  ///
+  /// - Parameter id: The name of the request.
+  public nonisolated func abandon(_ id: RequestID) {
+    assumeIsolated {
+      guard $0.current?.id == id, $0.bearer.end == nil else { return }
+      $0.bearer.requestAbandoned()
+      $0.callOffLongWrite()
+    }
+  }
+
+  /// Ends the link from here; after it nothing but `closed` is delivered.
+  public nonisolated func close() {
+    assumeIsolated {
+      guard !$0.isClosedHere, !$0.isGone else { return }
+      $0.isClosedHere = true
+      let hadEnded = $0.bearer.end != nil
+      $0.bearer.closed()
+      if !hadEnded { $0.leave() }
+    }
+  }
+
+  private func begin(_ request: GATTRequest, _ id: RequestID) -> LinkAcceptance {
+    guard bearer.end == nil else { return .refused(.linkClosed) }
+    flush()
+    switch request {
+    case .exchangeMTU:
+      // The exchange happens once per connection (Vol 3 Part F 3.4.2.1); later askers get what was agreed.
+      if hasExchangedMTU, !isExchangingMTU {
+        return post(PostedAnswer(id: id, answer: .mtu(bearer.mtu), hasLeft: false))
+      }
+      let offered = max(ATTLimits.defaultMTU, min(channel.maximumPDULength, Self.largestUsefulMTU))
+      let acceptance = begin(.exchangeMTU(offered: offered), .exchangeMTURequest(mtu: UInt16(offered)), id)
+      if acceptance == .accepted { hasExchangedMTU = true }
+      return acceptance
+    case .discover:
+      let procedure = DiscoveryProcedure(known: tables.table, mayKeepKnown: staleHandles == nil)
+      return begin(.discovery(procedure), procedure.first, id)
+    case .read(let name):
+      return withHandle(of: name) { handle in
+        let procedure = ReadProcedure(handle: handle)
+        return begin(.read(procedure), procedure.first, id)
+      }
+    case .write(let name, let value):
+      return withHandle(of: name) { handle in
+        let limit = ATTLimits.maximumWriteLength(mtu: bearer.mtu)
+        guard value.count <= limit else { return .refused(.valueTooLong(limit: limit)) }
+        return begin(.write, .writeRequest(handle: handle, value: value), id)
+      }
+    case .writeLong(let name, let value):
+      return withHandle(of: name) { handle in
+        let limit = ATTLimits.maximumAttributeLength
+        guard value.count <= limit else { return .refused(.valueTooLong(limit: limit)) }
+        let procedure = LongWriteProcedure(handle: handle, value: value, mtu: bearer.mtu)
+        return begin(.writeLong(procedure), procedure.first, id)
+      }
+    case .writeWithoutResponse(let name, let value):
+      return withHandle(of: name) { handle in
+        let limit = ATTLimits.maximumWriteLength(mtu: bearer.mtu)
+        guard value.count <= limit else { return .refused(.valueTooLong(limit: limit)) }
+        return command(.writeCommand(handle: handle, value: value), id)
+      }
+    case .setNotifying(let name, let isOn):
+      guard let table, staleHandles == nil else { return .later }
+      guard let entry = table.entry(of: name) else { return .refused(.characteristicNotFound) }
+      guard let handle = entry.configuration, let bits = entry.configurationValue(isOn) else {
+        return .refused(.cannotNotify)
+      }
+      return begin(.write, .writeRequest(handle: handle, value: [bits, 0]), id)
+    }
+  }
+
+  /// 512 bytes of value behind the longest header there is, that of a Prepare Write.
+  private static let largestUsefulMTU = 517
+
+  private var isExchangingMTU: Bool {
+    if case .exchangeMTU = current?.procedure { true } else { false }
+  }
+
+  private func withHandle(of name: Characteristic, _ body: (UInt16) -> LinkAcceptance) -> LinkAcceptance {
+    guard let table, staleHandles == nil else { return .later }
+    guard let handle = table.valueHandle(of: name) else { return .refused(.characteristicNotFound) }
+    return body(handle)
+  }
+
+  private func begin(_ procedure: GATTProcedure, _ pdu: ATTPDU, _ id: RequestID) -> LinkAcceptance {
+    switch bearer.requestAdmission {
+    case .now: break
+    case .busy: return .later
+    case .full:
+      owesWritable = true
+      return .later
+    case .ended: return .refused(.linkClosed)
+    }
+    switch channel.send(pdu.encoded()) {
+    case .sent:
+      current = Current(id: id, procedure: procedure)
+      arm(bearer.requestSent(pdu.opcode, now: executor.now))
+      return .accepted
+    case .later:
+      bearer.channelFilled()
+      owesWritable = true
+      return .later
+    case .failed(let number):
+      return .refused(.system(number))
+    }
+  }
+
+  private func command(_ pdu: ATTPDU, _ id: RequestID) -> LinkAcceptance {
+    switch bearer.commandAdmission {
+    case .now, .busy: break
+    case .full:
+      owesWritable = true
+      return .later
+    case .ended: return .refused(.linkClosed)
+    }
+    switch channel.send(pdu.encoded()) {
+    case .sent:
+      return post(PostedAnswer(id: id, answer: .done, hasLeft: true))
+    case .later:
+      bearer.channelFilled()
+      owesWritable = true
+      return .later
+    case .failed(let number):
+      return .refused(.system(number))
+    }
+  }
+
+  private func post(_ answer: PostedAnswer) -> LinkAcceptance {
+    posted.append(answer)
+    if posted.count == 1 {
+      executor.post { [weak self] in self?.assumeIsolated { $0.deliverPosted() } }
+    }
+    return .accepted
+  }
+
+  private func deliverPosted() {
+    // The handler may ask for more of them, or close the link, from inside the delivery.
+    guard !isClosedHere, !isGone else { return }
+    let answers = posted
+    posted = []
+    for (position, answer) in answers.enumerated() {
+      if isClosedHere {
+        posted = Array(answers[position...]) + posted
+        return
+      }
+      handler?.link(id, answered: answer.id, with: .success(answer.answer))
+    }
+  }
+}
+
+// MARK: - Sending what waits
+
+extension ATTLink {
+  /// Sends the next request of the procedure that holds the bearer.
+  func sendNext(_ pdu: ATTPDU) {
+    arm(bearer.requestDeferred(pdu, now: executor.now))
+    flush()
+  }
+
+  /// Sends a confirmation or an error response; false if that ended the bearer.
+  func reply(_ pdu: ATTPDU) -> Bool {
+    if bearer.commandAdmission == .now {
+      switch channel.send(pdu.encoded()) {
+      case .sent: return true
+      case .later: bearer.channelFilled()
+      case .failed: break
+      }
+    }
+    switch bearer.controlDeferred(pdu) {
+    case .none: return true
+    case .end:
+      leave()
+      return false
+    }
+  }
+
+  /// Offers what waits to the channel, again if the system refused it before.
+  func flush() {
+    while let pdu = bearer.waiting {
+      switch channel.send(pdu.encoded()) {
+      case .sent:
+        arm(bearer.waitingSent(now: executor.now))
+      case .later:
+        bearer.channelFilled()
+        return
+      case .failed:
+        // A dead channel says so by closing; of a passing trouble the next event is the end.
+        return
+      }
+    }
+  }
+
+  /// Stops a long write that has not been executed.
+  func callOffLongWrite() {
+    guard case .writeLong(var procedure) = current?.procedure else { return }
+    if !procedure.isExecuting {
+      procedure.calledOff()
+    } else if !bearer.isOutstanding {
+      guard bearer.deferredRequestReplaced(by: procedure.executionCalledOff()) else { return }
+    }
+    current?.procedure = .writeLong(procedure)
+  }
+
+  func announceWritable() {
+    guard owesWritable, bearer.commandAdmission == .now else { return }
+    owesWritable = false
+    handler?.linkWritable(id)
+  }
+
+  private func arm(_ action: BearerStateMachine.TimerAction) {
+    switch action {
+    case .none: break
+    case .setTimer(let instant): setTimer(at: instant)
+    }
+  }
+
+  private func setTimer(at instant: MonotonicInstant) {
+    executor.setTimer(timer, at: instant) { [weak self] in self?.assumeIsolated { $0.timerFired() } }
+  }
+
+  private var timer: TimerID { TimerID(owner: self, number: 0) }
+
+  private func timerFired() {
+    guard !isGone else { return }
+    switch bearer.timerFired(now: executor.now) {
+    case .none: break
+    case .setTimer(let instant):
+      setTimer(at: instant)
+      flush()
+    case .end: leave()
+    }
+  }
+
+  /// Ends the channel; the bearer has ended before.
+  func leave() {
+    executor.cancelTimer(timer)
+    channel.close()
+  }
+}
+
+// MARK: - PDUChannelHandler
+
+extension ATTLink {
+  /// One PDU from the device.
+  ///
+  /// - Parameter pdu: Its bytes.
+  public nonisolated func channelReceived(_ pdu: borrowing RawSpan) {
+    assumeIsolated { $0.received(pdu) }
+  }
+
+  /// The channel takes PDUs again.
+  public nonisolated func channelWritable() {
+    assumeIsolated {
+      $0.bearer.channelBecameWritable()
+      $0.flush()
+      $0.announceWritable()
+    }
+  }
+
+  /// The link is gone.
+  ///
+  /// - Parameter loss: What the channel knows about it.
+  public nonisolated func channelClosed(_ loss: LinkLoss) {
+    assumeIsolated { $0.gone(loss) }
+  }
+
+  func now() -> Timestamp { executor.timestamp() }
+
+  func valueDropped() {
+    droppedValues += 1
+  }
+
+  private func gone(_ loss: LinkLoss) {
+    guard !isGone else { return }
+    isGone = true
+    executor.cancelTimer(timer)
+    var last = bearer.end?.loss ?? loss
+    if last != loss { last.evidence += loss.evidence }
+    let inDoubt = requestsInDoubt()
+    bearer.closed()
+    current = nil
+    posted = []
+    handler?.link(id, closed: last, inDoubt: inDoubt)
+  }
+
+  private func requestsInDoubt() -> [RequestID] {
+    var requests = posted.filter(\.hasLeft).map(\.id)
+    if let current {
+      switch current.procedure {
+      case .writeLong(let procedure):
+        // A prepare queue dies with its link; only Execute Write takes effect, once it has left.
+        if procedure.isExecuting, bearer.isOutstanding { requests.append(current.id) }
+      case .exchangeMTU, .discovery, .read, .write:
+        requests.append(current.id)
+      }
+    }
+    return requests.sorted()
+  }
+}

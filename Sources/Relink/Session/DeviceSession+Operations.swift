@@ -1,0 +1,225 @@
+public import RelinkCore
+
+// What an app asks of the device. Each call is one operation in the journal, with one outcome.
+extension DeviceSession {
+  /// Reads the value of a characteristic, however long.
+  ///
+  /// Waits for ready, survives losses: a read is idempotent, so it is offered again after a reconnection. It ends
+  /// within `limit`, by default ``Deadlines/operation``, whatever happens; cancelling ends it at once.
+  /// - Throws: an error with the outcome in it: `rejected`, `notSent`, `indeterminate` (offered, and the wait ended
+  ///   before an answer), `characteristicNotFound`.
+  public func read(
+    _ characteristic: Characteristic, within limit: Deadline = .default
+  ) async throws(RelinkError) -> [UInt8] {
+    let (answer, _) = try await run(.read(characteristic), .idempotent, within: limit)
+    if case .value(let value) = answer { return value }
+    return []
+  }
+
+  /// Writes the value of a characteristic, and waits for the device's response.
+  ///
+  /// Waits for ready. When the link dies under it, `idempotency` decides: an idempotent write is offered again after
+  /// the reconnection, another one ends as `indeterminate` and is never sent twice. It ends within the deadline in
+  /// `options`, by default ``Deadlines/operation``; cancelling ends it at once, as `notSent` or `indeterminate`.
+  /// - Throws: an error with the outcome in it: `rejected`, `notSent`, `indeterminate`, `characteristicNotFound`.
+  public func write(
+    _ bytes: some Collection<UInt8> & Sendable, to characteristic: Characteristic,
+    idempotency: Idempotency, options: WriteOptions = WriteOptions()
+  ) async throws(RelinkError) {
+    let value = Array(bytes)
+    let isLong = options.allowsLong && value.count > linkCapabilities.mtu - 3
+    _ = try await run(
+      isLong ? .writeLong(characteristic, value) : .write(characteristic, value), idempotency,
+      within: options.deadline)
+  }
+
+  /// Writes the value of a characteristic without asking for a response.
+  ///
+  /// Success means that the bytes were handed over to the link, and nothing more. It ends within the deadline in
+  /// `options`, by default ``Deadlines/operation``.
+  /// - Throws: `notSent`, `indeterminate`, `characteristicNotFound`.
+  public func writeWithoutResponse(
+    _ bytes: some Collection<UInt8> & Sendable, to characteristic: Characteristic,
+    idempotency: Idempotency, options: WriteOptions = WriteOptions()
+  ) async throws(RelinkError) {
+    _ = try await run(
+      .writeWithoutResponse(characteristic, Array(bytes)), idempotency, within: options.deadline)
+  }
+
+  /// The services of the device as its attribute table shows them now.
+  ///
+  /// Waits for ready; the table is learnt anew where the link does not trust it. It ends within `limit`, by default
+  /// ``Deadlines/operation``.
+  /// - Throws: `notSent`, `indeterminate`.
+  public func discoverServices(
+    within limit: Deadline = .default
+  ) async throws(RelinkError) -> [DiscoveredService] {
+    let (answer, _) = try await run(.discover, .idempotent, within: limit)
+    if case .table(let services, _) = answer { return services }
+    return []
+  }
+
+  // MARK: The way through the journal
+
+  private func run(
+    _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline
+  ) async throws(RelinkError) -> (GATTAnswer, OperationID) {
+    lastOperation += 1
+    let id = OperationID(rawValue: lastOperation)
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        admit(id, request, idempotency, within: limit, continuation)
+      }
+    } onCancel: {
+      // Runs after the admission above, since that happens without leaving the executor.
+      executor.post { self.assumeIsolated { $0.cancelOperation(id) } }
+    }
+    switch outcome {
+    case .succeeded(let answer): return (answer, id)
+    case .rejected, .notSent, .indeterminate:
+      throw RelinkError(
+        operation: id, outcome: outcome, request: request, disconnect: machine.lastDisconnect)
+    }
+  }
+
+  private func admit(
+    _ id: OperationID, _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline,
+    _ continuation: CheckedContinuation<Outcome<GATTAnswer>, Never>
+  ) {
+    let now = executor.now
+    let deadline = limit.instant(from: now, default: configuration.deadlines.operation)
+    if !machine.isOffering {
+      switch machine.workArrived(now: now) {
+      case .refuse(let reason): return continuation.resume(returning: .notSent(reason))
+      case .wait(let actions): perform(actions)
+      }
+    }
+    switch journal.operationRequested(id, request, idempotency: idempotency, deadline: deadline) {
+    case .full(let limit):
+      continuation.resume(returning: .notSent(.journalFull(limit: limit)))
+    case .recorded(let timer):
+      operationWaiters[id] = continuation
+      if let timer { setJournalTimer(timer) }
+      offerOperations()
+    }
+  }
+
+  private func cancelOperation(_ id: OperationID) {
+    guard let cancelled = journal.cancelled(id) else { return }
+    finish(cancelled)
+  }
+
+  private func setJournalTimer(_ instant: MonotonicInstant) {
+    executor.setTimer(timerID(Self.journalTimer), at: instant) { [weak self] in
+      self?.assumeIsolated { $0.journalTimerFired() }
+    }
+  }
+
+  private func journalTimerFired() {
+    let (expired, next) = journal.timerFired(now: executor.now)
+    if let next { setJournalTimer(next) }
+    for one in expired { finish(one) }
+  }
+
+  private func finish(_ abandonment: OperationJournal.Abandonment) {
+    if let request = abandonment.abandon { link?.abandon(request) }
+    settle(abandonment.settlement)
+    offerOperations()
+  }
+
+  func settle(_ settlement: Settlement) {
+    operationWaiters.removeValue(forKey: settlement.id)?.resume(returning: settlement.outcome)
+  }
+
+  // MARK: Offering
+
+  /// Whether the link could be asked for something that waits.
+  var hasSomethingToOffer: Bool {
+    if machine.isPreparing { return true }
+    return machine.isOffering && (journal.hasQueued || subscriptions.nextRequest() != nil)
+      || step?.id == nil && step != nil
+  }
+
+  /// Goes on with whatever the session's state allows to be asked of the link.
+  func offerAll() {
+    continueStep()
+    offerScoped()
+    if case .connecting(_, .restoringSubscriptions) = machine.snapshot.state { restoreSubscriptions() }
+    offerOperations()
+  }
+
+  /// Offers what waits in the journal, in its order, as far as the link takes it.
+  func offerOperations() {
+    guard machine.isOffering, link != nil else { return }
+    offerSubscriptions()
+    while let link, let generation = machine.currentLink?.generation {
+      let room: OperationJournal.Room =
+        outstanding < linkCapabilities.maximumOutstanding ? .any : .withoutResponse
+      guard let entry = journal.nextOffer(taking: room) else { return }
+      let request = newRequestID(for: entry.request)
+      journal.offering(entry.id, as: request, on: generation, now: executor.now)
+      switch link.perform(entry.request, id: request) {
+      case .accepted:
+        if !request.isWithoutResponse { outstanding += 1 }
+      case .refused(let refusal) where refusal.isPermanent:
+        if let settlement = journal.offerRefused(entry.id, refusal) { settle(settlement) }
+      case .later, .refused:
+        journal.offerNotTaken(entry.id)
+        return
+      }
+    }
+  }
+
+  /// Arms and disarms what is due, as far as the link takes it.
+  func offerSubscriptions() {
+    while let link, outstanding < linkCapabilities.maximumOutstanding,
+      let request = subscriptions.nextRequest()
+    {
+      let id = newRequestID(for: request)
+      switch link.perform(request, id: id) {
+      case .accepted:
+        subscriptions.requestTaken(request, as: id)
+        outstanding += 1
+        machine.roundTripBegun()
+      case .refused(let refusal) where refusal.isPermanent:
+        fail(
+          subscriptions.requestRefused(request),
+          with: RelinkError(
+            .invalidArgument, "This characteristic can be neither notified nor indicated: \(refusal)."))
+      case .later, .refused:
+        return
+      }
+    }
+  }
+
+  // MARK: Consumers
+
+  func consumerCame(_ id: ConsumerID, of characteristic: Characteristic, _ buffer: ValueBuffer) {
+    switch machine.workArrived(now: executor.now) {
+    case .refuse(.ended):
+      return buffer.finish(RelinkError(.ended, "The session has ended; make a new one to go on."))
+    case .refuse:
+      break  // Declared now, armed once the app connects again.
+    case .wait(let actions):
+      perform(actions)
+    }
+    switch subscriptions.consumerAdded(id, of: characteristic) {
+    case .kept:
+      consumers[id] = buffer
+      offerOperations()
+    case .notFound:
+      buffer.finish(
+        RelinkError(.characteristicNotFound, "The device has no characteristic \(characteristic)."))
+    }
+  }
+
+  func consumerLeft(_ id: ConsumerID) {
+    guard consumers.removeValue(forKey: id) != nil else { return }
+    subscriptions.consumerRemoved(id)
+    offerOperations()
+  }
+
+  func fail(_ failed: [ConsumerID], with error: RelinkError) {
+    for id in failed { consumers.removeValue(forKey: id)?.finish(error) }
+  }
+}

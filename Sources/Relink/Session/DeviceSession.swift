@@ -1,0 +1,236 @@
+public import RelinkCore
+internal import Synchronization
+
+/// The lasting relation with one device, across any number of links.
+///
+/// A session keeps the link up, or brings it back, as long as the app wants it; it arms subscriptions anew on each
+/// link, keeps a journal of what was asked of the device, and after a loss offers again only what may be repeated.
+///
+/// There is one session per device and process. It runs on its transport's executor. It lives as long as somebody
+/// holds it, one of its streams, or waits in one of its calls; when the last reference goes, the link is ended as by
+/// ``close()``.
+public actor DeviceSession {
+  /// The device.
+  public nonisolated let device: DeviceID
+
+  nonisolated let executor: any SessionExecutor
+  nonisolated let publisher: EventPublisher
+  private nonisolated let lastConsumer = Atomic<UInt64>(0)
+
+  let transport: any Transport
+  let configuration: Configuration
+
+  // The machines that decide, and what the shell keeps for them.
+  var machine: SessionStateMachine
+  var journal: OperationJournal
+  var subscriptions = SubscriptionsStateMachine()
+  var scope = ScopedRequests()
+
+  var attempts: [AttemptID: any Attempt] = [:]
+  var links: [LinkID: any Link] = [:]
+  var link: (any Link)?
+  var linkCapabilities = LinkCapabilities()
+  /// Requests that the link in use has accepted and not answered, those without response apart.
+  var outstanding = 0
+  /// The step of the preparation that the link could not take at once, or that it works on.
+  var step: PreparationStep?
+  var isOfferPosted = false
+  var setup: AppTask?
+  var services: [DiscoveredService] = []
+
+  var operationWaiters: [OperationID: CheckedContinuation<Outcome<GATTAnswer>, Never>] = [:]
+  var connectWaiters: [ConnectWaiterID: CheckedContinuation<SessionStateMachine.ConnectResult, Never>] = [:]
+  var consumers: [ConsumerID: ValueBuffer] = [:]
+
+  var lastOperation: UInt64 = 0
+  var lastConnectWaiter: UInt64 = 0
+  var lastRequest: UInt64 = 0
+  /// Behind a lock only because it refers to the session, which a nonisolated initializer makes it for.
+  private nonisolated let receiver = Locked<LinkReceiver?>(nil)
+
+  /// The executor of the transport: the session runs where its radio's callbacks arrive.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor {
+    executor.asUnownedSerialExecutor()
+  }
+
+  /// Makes the session for a device.
+  ///
+  /// Nothing is dialled before something is asked for.
+  ///
+  /// - Throws: `sessionExists` while another session for the device lives in this process.
+  public init(
+    with device: DeviceID, over transport: any Transport, configuration: Configuration = Configuration()
+  ) throws(RelinkError) {
+    self.device = device
+    self.transport = transport
+    self.configuration = configuration
+    executor = transport.executor
+    var generator = SystemRandomNumberGenerator()
+    let machine = SessionStateMachine(
+      policy: configuration.reconnection, hasSetup: configuration.setup != nil,
+      seed: configuration.seed ?? generator.next(), now: transport.executor.now)
+    self.machine = machine
+    journal = OperationJournal(policy: configuration.journal)
+    publisher = EventPublisher(machine.snapshot)
+    let receiver = LinkReceiver(self)
+    try transport.register(receiver, for: device)
+    self.receiver.withLock { $0 = receiver }
+  }
+
+  isolated deinit {
+    guard receiver.withLock({ $0 != nil }) else { return }
+    perform(machine.endRequested(.released, inDoubt: 0, now: executor.now))
+    end()
+  }
+
+  // MARK: Connecting
+
+  /// Asks for a link, and waits until the session is ready.
+  ///
+  /// The wish lasts: a lost link is brought back until ``disconnect()`` or ``close()``. Calls that overlap share the
+  /// attempts, and each gets its result. Calling it is optional, since any operation asks for a link too.
+  ///
+  /// It ends within `limit`, by default ``Deadlines/connect``; with `.never` only as below. The deadline ends the wait,
+  /// not the wish. Cancelling the only caller before the session was ever ready takes the wish back.
+  /// - Throws: `deadlineExceeded`; `cancelled`; `adapterUnavailable` at once while the adapter is off or missing (the
+  ///   session goes on by itself when it is back); `attemptsExhausted`; `disconnected`; `ended`.
+  @discardableResult
+  public func connect(within limit: Deadline = .default) async throws(RelinkError) -> Readiness {
+    lastConnectWaiter += 1
+    let id = ConnectWaiterID(rawValue: lastConnectWaiter)
+    let now = executor.now
+    let deadline = limit.instant(from: now, default: configuration.deadlines.connect)
+    let result = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        connectWaiters[id] = continuation
+        perform(machine.connectRequested(id, deadline: deadline, now: now))
+      }
+    } onCancel: {
+      // Runs after the call above has been taken down, since that happens without leaving the executor.
+      executor.post { self.assumeIsolated { $0.connectCancelled(id) } }
+    }
+    return try readiness(from: result)
+  }
+
+  /// Lets go of the link and of the wish for one.
+  ///
+  /// It wins over everything: nothing is dialled until it is asked for.
+  ///
+  /// Operations settle at once: what was never offered as not sent, what was offered as indeterminate. Subscriptions
+  /// stay declared for a later ``connect(within:)``. It returns without waiting for the radio; a link that lingers is
+  /// waited for before the next dial.
+  public func disconnect() async {
+    perform(machine.disconnectRequested(inDoubt: outstandingOperations, now: executor.now))
+  }
+
+  /// Ends the session: the last event is `ended`, and every call and stream ends.
+  ///
+  /// It returns without waiting for the radio. The device may have another session from then on.
+  public func close() async {
+    perform(machine.endRequested(.closed, inDoubt: outstandingOperations, now: executor.now))
+    end()
+  }
+
+  /// Where the session stands at the moment.
+  ///
+  /// Can be read on any thread, and waits for nothing.
+  public nonisolated func snapshot() -> Snapshot {
+    publisher.snapshot
+  }
+
+  /// The events of the session: first a snapshot, then each later event, in order.
+  ///
+  /// Each call makes a new, independent stream; it begins with the moment of the call, lives through any number of
+  /// reconnections, and ends once, after `ended`. A consumer that falls `buffering` events behind gets `missed` with
+  /// their number and a fresh snapshot. Waiting for the next event has no bound; cancelling the task ends it.
+  public nonisolated func events(buffering: Buffering = .newest(256)) -> AsyncStream<ConnectionEvent> {
+    publisher.subscribe(limit: buffering.limit, keeping: self)
+  }
+
+  /// The values that the device notifies or indicates for a characteristic.
+  ///
+  /// The subscription is declared by this call and armed on each link, for any number of consumers with one write of
+  /// the descriptor. It asks for a link like an operation does.
+  public nonisolated func notifications(
+    from characteristic: Characteristic, buffering: Buffering = .newest(64)
+  ) -> ValueStream {
+    let id = ConsumerID(rawValue: lastConsumer.wrappingAdd(1, ordering: .relaxed).newValue)
+    let buffer = ValueBuffer(buffering)
+    executor.post {
+      self.assumeIsolated { $0.consumerCame(id, of: characteristic, buffer) }
+    }
+    return ValueStream(ValueSubscription(buffer: buffer, id: id, session: self))
+  }
+
+  nonisolated func consumerGone(_ id: ConsumerID) {
+    executor.post { [weak self] in
+      self?.assumeIsolated { $0.consumerLeft(id) }
+    }
+  }
+
+  // MARK: Parts
+
+  /// Takes the session out of its transport, once.
+  private func end() {
+    guard receiver.withLock({ $0.take() != nil }) else { return }
+    transport.unregister(device)
+    for timer in SessionStateMachine.Timer.allCases { executor.cancelTimer(timerID(timer.rawValue)) }
+    executor.cancelTimer(timerID(Self.journalTimer))
+    let error = RelinkError(.ended, "The session has ended; make a new one to go on.")
+    for id in subscriptions.sessionEnded() { consumers.removeValue(forKey: id)?.finish(error) }
+  }
+
+  private func connectCancelled(_ id: ConnectWaiterID) {
+    let hasOtherWork = !journal.entries.isEmpty || subscriptions.hasConsumers
+    perform(machine.connectCancelled(id, hasOtherWork: hasOtherWork, now: executor.now))
+  }
+
+  private func readiness(
+    from result: SessionStateMachine.ConnectResult
+  ) throws(RelinkError) -> Readiness {
+    let last = machine.lastDisconnect
+    switch result {
+    case .ready(let readiness):
+      return readiness
+    case .disconnected:
+      throw RelinkError(.disconnected, "disconnect() was called while connect() waited.", disconnect: last)
+    case .ended:
+      throw RelinkError(.ended, "The session has ended; make a new one to go on.", disconnect: last)
+    case .cancelled:
+      throw RelinkError(.cancelled, "The task that waited in connect() was cancelled.", disconnect: last)
+    case .deadlineExceeded:
+      throw RelinkError(
+        .deadlineExceeded, "Not ready in time; the session keeps trying. Is the device near and powered?",
+        disconnect: last)
+    case .adapterUnavailable(let state):
+      throw RelinkError(
+        .adapterUnavailable,
+        state == .missing
+          ? "There is no Bluetooth adapter; the session goes on by itself once there is one."
+          : "The Bluetooth adapter is off; the session goes on by itself once it is on.",
+        disconnect: last)
+    case .attemptsExhausted:
+      throw RelinkError(
+        .attemptsExhausted, "All the attempts that the policy allows have failed.", disconnect: last)
+    }
+  }
+}
+
+/// Runs `body` with a session that is closed afterwards, however `body` ends.
+///
+/// It takes as long as `body` does.
+/// - Throws: what `body` throws; `sessionExists` as a ``RelinkError`` while there is a session for the device.
+nonisolated(nonsending) public func withDeviceSession<Value: Sendable>(
+  with device: DeviceID, over transport: any Transport, configuration: Configuration = Configuration(),
+  _ body: @Sendable (DeviceSession) async throws -> Value
+) async throws -> Value {
+  let session = try DeviceSession(with: device, over: transport, configuration: configuration)
+  do {
+    let value = try await body(session)
+    await session.close()
+    return value
+  } catch {
+    await session.close()
+    throw error
+  }
+}

@@ -1,0 +1,196 @@
+public import RelinkCore
+
+/// One link, as a setup closure sees it: requests that belong to it alone.
+///
+/// They go out at once, in their order, are never journalled, and are never offered on another link: when the link is
+/// lost they end with `linkLost`, with the outcome in the error.
+public struct LinkScope: Sendable {
+  let session: DeviceSession
+
+  /// The link.
+  public let generation: Generation
+
+  /// The attribute table of the link.
+  public let services: [DiscoveredService]
+
+  /// Reads a value, however long.
+  ///
+  /// It ends with the link at the latest, and an unanswered request ends the link after 30 s.
+  /// - Throws: `rejected`, `linkLost`, `characteristicNotFound`, `cancelled`.
+  public func read(_ characteristic: Characteristic) async throws(RelinkError) -> [UInt8] {
+    let answer = try await session.run(.read(characteristic), in: self)
+    if case .value(let value) = answer { return value }
+    return []
+  }
+
+  /// Writes a value and waits for the response.
+  ///
+  /// It ends with the link at the latest, and an unanswered request ends the link after 30 s.
+  /// - Throws: `rejected`, `linkLost`, `characteristicNotFound`, `cancelled`.
+  public func write(
+    _ bytes: some Collection<UInt8> & Sendable, to characteristic: Characteristic
+  ) async throws(RelinkError) {
+    _ = try await session.run(.write(characteristic, Array(bytes)), in: self)
+  }
+
+  /// Writes a value without asking for a response: returns once the link has taken it, or with the link.
+  ///
+  /// - Throws: `linkLost`, `characteristicNotFound`, `cancelled`.
+  public func writeWithoutResponse(
+    _ bytes: some Collection<UInt8> & Sendable, to characteristic: Characteristic
+  ) async throws(RelinkError) {
+    _ = try await session.run(.writeWithoutResponse(characteristic, Array(bytes)), in: self)
+  }
+}
+
+/// The requests of a link scope that have no answer yet, in their order.
+struct ScopedRequests {
+  typealias Continuation = CheckedContinuation<Outcome<GATTAnswer>, Never>
+
+  struct Waiter {
+    var continuation: Continuation
+    var outcome: Outcome<GATTAnswer>
+  }
+
+  private struct Pending {
+    var number: UInt64
+    var request: GATTRequest
+    var id: RequestID?
+    var offeredAt = MonotonicInstant.zero
+    var isInDoubt = false
+    var continuation: Continuation
+  }
+
+  private var pending: [Pending] = []
+  private var generation = Generation(rawValue: 0)
+
+  mutating func add(
+    _ number: UInt64, _ request: GATTRequest, on generation: Generation, _ continuation: Continuation
+  ) {
+    self.generation = generation
+    pending.append(Pending(number: number, request: request, continuation: continuation))
+  }
+
+  /// The link answered; returns the waiter if the request was one of these.
+  mutating func answered(_ id: RequestID, with answer: Result<GATTAnswer, GATTFailure>) -> Waiter? {
+    guard let index = pending.firstIndex(where: { $0.id == id }) else { return nil }
+    let one = pending.remove(at: index)
+    return Waiter(continuation: one.continuation, outcome: outcome(of: one, answer))
+  }
+
+  /// The caller was cancelled; returns its waiter, and the request that the link still owes an answer.
+  mutating func cancelled(_ number: UInt64) -> (Waiter, abandon: RequestID?)? {
+    guard let index = pending.firstIndex(where: { $0.number == number }) else { return nil }
+    let one = pending.remove(at: index)
+    let outcome: Outcome<GATTAnswer> =
+      one.id == nil ? .notSent(.cancelled) : doubtful(one, .cancelled, effect: nil)
+    return (Waiter(continuation: one.continuation, outcome: outcome), one.id)
+  }
+
+  /// The link says which of its requests may have reached the device.
+  mutating func markInDoubt(_ ids: [RequestID]) {
+    for index in pending.indices {
+      if let id = pending[index].id { pending[index].isInDoubt = ids.contains(id) }
+    }
+  }
+
+  /// The link is gone, and with it everything that belonged to it.
+  mutating func linkLost(reason: DisconnectReason, now: MonotonicInstant) -> [Waiter] {
+    defer { pending.removeAll() }
+    return pending.map { one -> Waiter in
+      let outcome: Outcome<GATTAnswer> =
+        one.isInDoubt ? doubtful(one, .linkLost(reason), effect: now) : .notSent(.linkLost)
+      return Waiter(continuation: one.continuation, outcome: outcome)
+    }
+  }
+
+  /// Hands over what waits, in its order, as far as the link takes it.
+  mutating func next() -> (index: Int, request: GATTRequest)? {
+    guard let index = pending.firstIndex(where: { $0.id == nil }) else { return nil }
+    return (index, pending[index].request)
+  }
+
+  mutating func taken(_ index: Int, as id: RequestID, at now: MonotonicInstant) {
+    pending[index].id = id
+    pending[index].offeredAt = now
+    pending[index].isInDoubt = true
+  }
+
+  mutating func refused(_ index: Int, _ refusal: GATTRefusal) -> Waiter {
+    let one = pending.remove(at: index)
+    return Waiter(continuation: one.continuation, outcome: .notSent(.refused(refusal)))
+  }
+
+  private func outcome(
+    of one: Pending, _ answer: Result<GATTAnswer, GATTFailure>
+  ) -> Outcome<GATTAnswer> {
+    switch answer {
+    case .success(let value): .succeeded(value)
+    case .failure(.rejected(let code)):
+      .rejected(Rejection(code: code, provesNotApplied: false))
+    case .failure(.refused(let refusal)): .notSent(.refused(refusal))
+    case .failure(.malformedAnswer): doubtful(one, .malformedAnswer, effect: nil)
+    }
+  }
+
+  private func doubtful(
+    _ one: Pending, _ cause: Doubt.Cause, effect: MonotonicInstant?
+  ) -> Outcome<GATTAnswer> {
+    .indeterminate(
+      Doubt(
+        cause: cause, generation: generation, offeredAt: one.offeredAt, offers: 1, lastPossibleEffect: effect)
+    )
+  }
+}
+
+extension DeviceSession {
+  /// Runs a request that belongs to one link.
+  func run(_ request: GATTRequest, in scope: LinkScope) async throws(RelinkError) -> GATTAnswer {
+    lastOperation += 1
+    let number = lastOperation
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { (continuation: ScopedRequests.Continuation) in
+        guard let current = machine.currentLink, current.generation == scope.generation else {
+          return continuation.resume(returning: .notSent(.linkLost))
+        }
+        self.scope.add(number, request, on: scope.generation, continuation)
+        offerScoped()
+      }
+    } onCancel: {
+      executor.post { self.assumeIsolated { $0.cancelScoped(number) } }
+    }
+    switch outcome {
+    case .succeeded(let answer): return answer
+    case .rejected, .notSent, .indeterminate:
+      throw RelinkError(
+        operation: OperationID(rawValue: number), outcome: outcome, request: request,
+        disconnect: machine.lastDisconnect)
+    }
+  }
+
+  /// Hands over the scope's requests, in their order, as far as the link takes them.
+  func offerScoped() {
+    while let link, let (index, request) = scope.next() {
+      guard request.isWithoutResponse || outstanding < linkCapabilities.maximumOutstanding else { return }
+      let id = newRequestID(for: request)
+      switch link.perform(request, id: id) {
+      case .accepted:
+        scope.taken(index, as: id, at: executor.now)
+        if !request.isWithoutResponse { outstanding += 1 }
+        machine.roundTripBegun()
+      case .refused(let refusal) where refusal.isPermanent:
+        let waiter = scope.refused(index, refusal)
+        waiter.continuation.resume(returning: waiter.outcome)
+      case .later, .refused:
+        return
+      }
+    }
+  }
+
+  private func cancelScoped(_ number: UInt64) {
+    guard let (waiter, request) = scope.cancelled(number) else { return }
+    if let request { link?.abandon(request) }
+    waiter.continuation.resume(returning: waiter.outcome)
+    offerScoped()
+  }
+}

@@ -1,0 +1,72 @@
+internal import RelinkCore
+
+/// The events that one subscriber has not taken yet.
+///
+/// Holds at most `limit` of them. When one more comes, all are dropped and counted: the subscriber then gets the
+/// count, a snapshot of the moment at which it takes it, and every later event.
+struct EventRing {
+  private let limit: Int
+  private var events: [ConnectionEvent] = []
+  private var head = 0
+  private var missed = 0
+  private var needsSnapshot = true
+  private var end: ConnectionEvent?
+
+  init(limit: Int) {
+    self.limit = max(limit, 1)
+  }
+
+  /// Keeps an event for the subscriber.
+  mutating func append(_ event: ConnectionEvent) {
+    if case .ended = event { end = event }
+    // Until the subscriber has taken its snapshot, the snapshot that it will take covers this event.
+    if needsSnapshot && events.count == head {
+      if missed > 0 { missed += 1 }
+      return
+    }
+    if case .ended = event { return }
+    guard events.count - head < limit else {
+      missed += events.count - head + 1
+      events.removeAll()
+      head = 0
+      needsSnapshot = true
+      return
+    }
+    events.append(event)
+  }
+
+  /// What a subscriber gets that asks for its next event.
+  enum Next {
+    case event(ConnectionEvent)
+    case finished
+    case nothing
+  }
+
+  /// Takes out the next event.
+  mutating func next(snapshot: Snapshot) -> Next {
+    if missed > 0 {
+      defer { missed = 0 }
+      return .event(.missed(missed))
+    }
+    if needsSnapshot {
+      needsSnapshot = false
+      return .event(.snapshot(snapshot))
+    }
+    if head < events.count {
+      let event = events[head]
+      head += 1
+      if head == events.count {
+        events.removeAll(keepingCapacity: events.capacity <= 16)
+        head = 0
+      }
+      return .event(event)
+    }
+    if let last = end.take() {
+      isFinished = true
+      return .event(last)
+    }
+    return isFinished ? .finished : .nothing
+  }
+
+  private var isFinished = false
+}

@@ -1,0 +1,263 @@
+// What the transport reports: links and attempts that come and go, and the adapter.
+extension SessionStateMachine {
+  /// A link is up, by a dial or without one.
+  public mutating func linkUp(
+    _ link: LinkID, attempt: AttemptID?, capabilities: LinkTraits, now: MonotonicInstant
+  ) -> [Action] {
+    if let attempt, let index = retiring.firstIndex(of: attempt) {
+      retiring.remove(at: index)
+      return refuse(link, now: now)
+    }
+    switch state {
+    case .dialling(let dialling) where attempt == dialling.id:
+      return adopt(link, as: dialling.info, capabilities: capabilities, now: now)
+    case .dialling(let dialling) where attempt == nil:
+      retiring.append(dialling.id)
+      return [.cancelAttempt(dialling.id)]
+        + adopt(link, as: dialling.info, capabilities: capabilities, now: now)
+    case .waiting where attempt == nil:
+      let info = nextAttempt()
+      return [.cancelTimer(.backoff), .publish(.connecting(info))]
+        + adopt(link, as: info, capabilities: capabilities, now: now)
+    case .idle, .waiting, .dialling, .preparing, .ready, .ended:
+      if attempt != nil { staleDeliveries += 1 }
+      return refuse(link, now: now)
+    }
+  }
+
+  /// A dial ended without a link.
+  public mutating func attemptFailed(
+    _ attempt: AttemptID, _ loss: LinkLoss, now: MonotonicInstant
+  ) -> [Action] {
+    if let index = retiring.firstIndex(of: attempt) {
+      retiring.remove(at: index)
+      return proceed(now: now)
+    }
+    guard case .dialling(let dialling) = state, dialling.id == attempt else {
+      staleDeliveries += 1
+      return []
+    }
+    let listened = dialling.startedAt.duration(to: now)
+    return failed(loss, generation: nil, inDoubt: 0, listened: listened, now: now)
+  }
+
+  /// A link is gone: its last word.
+  ///
+  /// `inDoubt`: how many operations it owed an answer.
+  public mutating func linkClosed(
+    _ link: LinkID, _ loss: LinkLoss, inDoubt: Int, now: MonotonicInstant
+  ) -> [Action] {
+    if let index = closing.firstIndex(of: link) {
+      closing.remove(at: index)
+      return proceed(now: now)
+    }
+    switch state {
+    case .preparing(let preparing) where preparing.link == link:
+      return [.cancelTimer(.preparation)]
+        + failed(loss, generation: preparing.generation, inDoubt: inDoubt, listened: nil, now: now)
+    case .ready(let ready) where ready.link == link:
+      return lost(ready, loss, inDoubt: inDoubt, now: now)
+    case .idle, .waiting, .dialling, .preparing, .ready, .ended:
+      staleDeliveries += 1
+      return []
+    }
+  }
+
+  /// Something came from a link that is not in use.
+  ///
+  /// It changes nothing and is counted.
+  public mutating func staleDelivery() {
+    staleDeliveries += 1
+  }
+
+  /// The adapter changed its state, or the transport was asked for it.
+  public mutating func adapterChanged(_ new: AdapterState, now: MonotonicInstant) -> [Action] {
+    guard new != adapter else { return new == .on ? [] : armAdapterTimer(now: now) }
+    adapter = new
+    guard new == .on else {
+      return proceed(now: now) + resumeAll(.adapterUnavailable(new))
+    }
+    backoffUntil = nil
+    return proceed(now: now)
+  }
+
+  /// A timer went off.
+  public mutating func timerFired(_ timer: Timer, now: MonotonicInstant) -> [Action] {
+    switch timer {
+    case .backoff:
+      if let until = backoffUntil, until > now { return [.setTimer(.backoff, at: until)] }
+      backoffUntil = nil
+      return proceed(now: now)
+    case .adapter:
+      if case .waiting(.adapterOff, _) = state { return [.askAdapterState] }
+      if case .waiting(.adapterMissing, _) = state { return [.askAdapterState] }
+      return []
+    case .preparation:
+      guard case .preparing(let preparing) = state else { return [] }
+      return preparationFailed(on: preparing.link, LinkLoss(.preparationTimeout), inDoubt: 0, now: now)
+    case .connect:
+      let expired = waiters.filter { $0.deadline.map { $0 <= now } ?? false }.map(\.id)
+      waiters.removeAll { expired.contains($0.id) }
+      return (expired.isEmpty ? [] : [.resume(expired, .deadlineExceeded)]) + armConnectTimer()
+    }
+  }
+
+  // MARK: Parts
+
+  private mutating func refuse(_ link: LinkID, now: MonotonicInstant) -> [Action] {
+    closing.append(link)
+    return [.closeLink(link)] + proceed(now: now)
+  }
+
+  private mutating func nextAttempt() -> AttemptInfo {
+    outage.attempts += 1
+    return AttemptInfo(
+      number: outage.attempts, remaining: policy.attemptsPerOutage.map { max($0 - outage.failures - 1, 0) },
+      isReconnection: wasEverReady, after: outage.lastReason)
+  }
+
+  private mutating func adopt(
+    _ link: LinkID, as info: AttemptInfo, capabilities: LinkTraits, now: MonotonicInstant
+  ) -> [Action] {
+    lastGeneration += 1
+    let generation = Generation(rawValue: lastGeneration)
+    var preparing = Preparing(
+      link: link, generation: generation, info: info, phase: nil, mtu: capabilities.mtu)
+    preparing.phase = capabilities.needsMTUExchange ? .exchangingMTU : .discovering
+    enter(.preparing(preparing), now: now)
+    return [
+      .adoptLink(link, generation),
+      .setTimer(.preparation, at: now.advanced(by: policy.preparationLimit)),
+      .publish(.phase(capabilities.needsMTUExchange ? .exchangingMTU : .discovering)),
+      .prepare(capabilities.needsMTUExchange ? .exchangingMTU : .discovering),
+    ]
+  }
+
+  /// An attempt has failed: tells so and decides what comes next.
+  mutating func failed(
+    _ loss: LinkLoss, generation: Generation?, inDoubt: Int, listened: Duration?, now: MonotonicInstant
+  ) -> [Action] {
+    outage.lastReason = loss.reason
+    let isAbsence = loss.reason == .notFound && (listened ?? .zero) >= Self.shortestAbsence
+    if isAbsence {
+      backoffUntil = nil
+    } else if let state = loss.reason.adapterState {
+      adapter = state
+    } else {
+      outage.failures += 1
+      streak += 1
+      backoffUntil = now.advanced(by: policy.backoff.delay(afterFailures: streak, using: &generator))
+    }
+    let isExhausted = policy.attemptsPerOutage.map { outage.failures >= $0 } ?? false
+    let info = record(loss, generation: generation, willReconnect: !isExhausted, inDoubt: inDoubt)
+    enter(.idle(.attemptsExhausted), now: now)
+    if isExhausted {
+      wanted = false
+      return [
+        .publish(.attemptFailed(info)), .settleOperations(.attemptsExhausted, .attemptsExhausted),
+        .publish(.idle(.attemptsExhausted)),
+      ] + resumeAll(.attemptsExhausted)
+    }
+    var actions: [Action] = [.publish(.attemptFailed(info))] + proceed(now: now)
+    if adapter != .on { actions += resumeAll(.adapterUnavailable(adapter)) }
+    return actions
+  }
+
+  /// The link of a ready session is gone: tells so and decides what comes next.
+  private mutating func lost(
+    _ ready: Ready, _ loss: LinkLoss, inDoubt: Int, now: MonotonicInstant
+  ) -> [Action] {
+    outage = Outage(startedAt: now, lastReason: loss.reason)
+    streak = ready.since.duration(to: now) >= policy.stability ? 0 : streak + 1
+    // The first loss costs no delay: only a link that is lost again and again waits for the next try.
+    let delay = policy.backoff.delay(afterFailures: streak - 1, using: &generator)
+    backoffUntil = now.advanced(by: delay)
+    if let state = loss.reason.adapterState { adapter = state }
+    let info = record(
+      loss, generation: ready.readiness.generation, willReconnect: policy.isAutomatic, inDoubt: inDoubt)
+    enter(.idle(.notReconnecting), now: now)
+    guard policy.isAutomatic else {
+      wanted = false
+      return [
+        .publish(.disconnected(info)), .settleOperations(.notReconnecting, .notReconnecting),
+        .publish(.idle(.notReconnecting)),
+      ]
+    }
+    return [.publish(.disconnected(info))] + proceed(now: now)
+  }
+
+  /// Goes on towards a link as far as it can: to a dial, or to the reason why there is none.
+  mutating func proceed(now: MonotonicInstant) -> [Action] {
+    guard wanted else { return [] }
+    switch state {
+    case .dialling, .preparing, .ready, .ended: return []
+    case .idle, .waiting: break
+    }
+    if !closing.isEmpty || !retiring.isEmpty { return wait(for: .previousLink, until: nil, now: now) }
+    switch adapter {
+    case .on: break
+    case .off: return wait(for: .adapterOff, until: nil, now: now) + armAdapterTimer(now: now)
+    case .missing: return wait(for: .adapterMissing, until: nil, now: now) + armAdapterTimer(now: now)
+    }
+    if let until = backoffUntil, until > now { return wait(for: .backoff, until: until, now: now) }
+    var actions: [Action] = []
+    if case .waiting(_, until: .some) = state { actions.append(.cancelTimer(.backoff)) }
+    backoffUntil = nil
+    lastAttempt += 1
+    let attempt = AttemptID(rawValue: lastAttempt)
+    let info = nextAttempt()
+    enter(.dialling(Dialling(id: attempt, info: info, startedAt: now)), now: now)
+    return actions + [.publish(.connecting(info)), .dial(attempt)]
+  }
+
+  /// Not every transport can announce that an adapter is back, so it is asked from time to time.
+  private func armAdapterTimer(now: MonotonicInstant) -> [Action] {
+    guard wanted else { return [] }
+    return [.setTimer(.adapter, at: now.advanced(by: Self.adapterRetry))]
+  }
+
+  private mutating func wait(
+    for reason: WaitReason, until: MonotonicInstant?, now: MonotonicInstant
+  ) -> [Action] {
+    guard state != .waiting(reason, until: until) else { return [] }
+    enter(.waiting(reason, until: until), now: now)
+    let timer: Action = until.map { .setTimer(.backoff, at: $0) } ?? .cancelTimer(.backoff)
+    return [timer, .publish(.waiting(for: reason, until: until))]
+  }
+
+  mutating func enter(_ new: State, now: MonotonicInstant) {
+    state = new
+    stateSince = now
+  }
+
+  mutating func record(
+    _ loss: LinkLoss, generation: Generation?, willReconnect: Bool, inDoubt: Int
+  ) -> DisconnectInfo {
+    let info = Diagnosis.diagnose(
+      loss, generation: generation, willReconnect: willReconnect, inDoubt: inDoubt)
+    lastDisconnect = info
+    return info
+  }
+}
+
+/// What the machine needs to know of a link that came up.
+public struct LinkTraits: Hashable, Sendable {
+  /// Whether the ATT_MTU has to be asked for.
+  public var needsMTUExchange: Bool
+  /// The ATT_MTU at first, in bytes.
+  public var mtu: Int
+
+  /// Describes a link.
+  public init(needsMTUExchange: Bool, mtu: Int) {
+    self.needsMTUExchange = needsMTUExchange
+    self.mtu = mtu
+  }
+}
+
+extension DisconnectReason {
+  /// The state of the adapter that the reason proves, if it proves one.
+  var adapterState: AdapterState? {
+    if self == .adapterMissing { return .missing }
+    return self == .adapterOff || self == .notPermitted ? .off : nil
+  }
+}

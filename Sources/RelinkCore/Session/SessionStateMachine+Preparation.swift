@@ -1,0 +1,91 @@
+// The way from a link that is up to a session that is ready, and the table that changes later.
+extension SessionStateMachine {
+  /// A request of the preparation went out to the device.
+  public mutating func roundTripBegun() {
+    guard case .preparing(var preparing) = state else { return }
+    preparing.roundTrips += 1
+    state = .preparing(preparing)
+  }
+
+  /// The ATT_MTU of the link is known.
+  public mutating func mtuExchanged(_ mtu: Int) -> [Action] {
+    guard case .preparing(var preparing) = state, preparing.phase == .exchangingMTU else { return [] }
+    preparing.mtu = mtu
+    return begin(.discovering, in: preparing)
+  }
+
+  /// The attribute table of the link is known: first, or again after it changed.
+  public mutating func tableLearnt(changed: Bool) -> [Action] {
+    switch state {
+    case .preparing(var preparing) where preparing.phase == .discovering:
+      preparing.tableChanged = changed
+      return begin(.restoringSubscriptions, in: preparing)
+    case .ready(var ready) where ready.isRevalidating:
+      ready.isRevalidating = false
+      ready.readiness.tableChanged = true
+      state = .ready(ready)
+      return [.offerOperations]
+    case .idle, .waiting, .dialling, .preparing, .ready, .ended:
+      return []
+    }
+  }
+
+  /// Every subscription that is wanted is armed, or has failed by itself.
+  public mutating func subscriptionsRestored(now: MonotonicInstant) -> [Action] {
+    guard case .preparing(let preparing) = state, preparing.phase == .restoringSubscriptions else {
+      return []
+    }
+    return hasSetup ? begin(.settingUp, in: preparing) : becomeReady(preparing, now: now)
+  }
+
+  /// The app's setup ended well on this link.
+  public mutating func setupFinished(
+    on generation: Generation, _ continuity: Continuity, now: MonotonicInstant
+  ) -> [Action] {
+    guard case .preparing(var preparing) = state, preparing.generation == generation,
+      preparing.phase == .settingUp
+    else { return [] }
+    preparing.continuity = continuity
+    return becomeReady(preparing, now: now)
+  }
+
+  /// A step of the preparation failed while the link is up: the link is of no use, and the attempt ends.
+  public mutating func preparationFailed(
+    on link: LinkID, _ loss: LinkLoss, inDoubt: Int, now: MonotonicInstant
+  ) -> [Action] {
+    guard case .preparing(let preparing) = state, preparing.link == link else { return [] }
+    closing.append(link)
+    return [.closeLink(link), .cancelTimer(.preparation)]
+      + failed(loss, generation: preparing.generation, inDoubt: inDoubt, listened: nil, now: now)
+  }
+
+  /// The device says that its table has changed.
+  public mutating func tableInvalidated(on link: LinkID) -> [Action] {
+    guard case .ready(var ready) = state, ready.link == link else { return [] }
+    guard !ready.isRevalidating else { return [.prepare(.revalidating)] }
+    ready.isRevalidating = true
+    state = .ready(ready)
+    return [.publish(.phase(.revalidating)), .prepare(.revalidating)]
+  }
+
+  // MARK: Parts
+
+  private mutating func begin(_ phase: ConnectionPhase, in preparing: Preparing) -> [Action] {
+    var preparing = preparing
+    preparing.phase = phase
+    state = .preparing(preparing)
+    return [.publish(.phase(phase)), .prepare(phase)]
+  }
+
+  private mutating func becomeReady(_ preparing: Preparing, now: MonotonicInstant) -> [Action] {
+    let readiness = Readiness(
+      generation: preparing.generation, outage: outage.startedAt.duration(to: now),
+      attempts: outage.attempts, mtu: preparing.mtu, roundTrips: preparing.roundTrips,
+      tableChanged: preparing.tableChanged, continuity: wasEverReady ? preparing.continuity : .fresh)
+    wasEverReady = true
+    outage.failures = 0
+    enter(.ready(Ready(link: preparing.link, readiness: readiness, since: now)), now: now)
+    return [.cancelTimer(.preparation), .publish(.ready(readiness)), .offerOperations]
+      + resumeAll(.ready(readiness))
+  }
+}

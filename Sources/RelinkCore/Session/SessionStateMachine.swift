@@ -1,0 +1,227 @@
+/// The life of a device session: whether a link is wanted, what is tried for it, and what its users are told.
+///
+/// ```
+///             wanted                 dial              link up             prepared
+///   idle ◄──────────────► waiting ─────────► dialling ─────────► preparing ─────────► ready
+///     ▲    not wanted        ▲                  │ failed            │ lost, failed       │ lost
+///     │                      └──────────────────┴───────────────────┴────────────────────┘
+///     └── not wanted, or no attempts left, from any of them;   ended: from any of them, for good
+/// ```
+///
+/// Beside that stands what the session has given up and what is not gone yet: links closed here and dials called off.
+/// While there is one, nothing is dialled: a dial would adopt the old link, and with it the late answers of the old
+/// generation.
+public struct SessionStateMachine: Sendable {
+  // MARK: State
+
+  /// Where the session stands.
+  enum State: Hashable {
+    /// No link is wanted.
+    case idle(IdleReason)
+    /// A link is wanted; something has to happen before the next dial.
+    case waiting(WaitReason, until: MonotonicInstant?)
+    /// A dial is under way.
+    case dialling(Dialling)
+    /// A link is up and is being made ready.
+    case preparing(Preparing)
+    /// The session can be used.
+    case ready(Ready)
+    /// Nothing happens any more.
+    case ended(EndReason)
+  }
+
+  /// What is known while a dial is under way.
+  struct Dialling: Hashable {
+    var id: AttemptID
+    var info: AttemptInfo
+    var startedAt: MonotonicInstant
+  }
+
+  /// What is known while a link is being made ready.
+  struct Preparing: Hashable {
+    var link: LinkID
+    var generation: Generation
+    var info: AttemptInfo
+    var phase: ConnectionPhase?
+    var mtu: Int
+    var roundTrips = 0
+    var tableChanged = false
+    var continuity: Continuity = .unknown
+  }
+
+  /// What is known while the session can be used.
+  struct Ready: Hashable {
+    var link: LinkID
+    var readiness: Readiness
+    var since: MonotonicInstant
+    var isRevalidating = false
+  }
+
+  /// The time from the loss of ready, or the first wish for a link, to the next ready.
+  struct Outage: Hashable {
+    var startedAt: MonotonicInstant
+    var attempts = 0
+    var failures = 0
+    var lastReason: DisconnectReason?
+  }
+
+  struct ConnectWaiter: Hashable {
+    var id: ConnectWaiterID
+    var deadline: MonotonicInstant?
+  }
+
+  var state: State = .idle(.neverAsked)
+  var stateSince: MonotonicInstant
+  var wanted = false
+  var wasEverReady = false
+  var outage: Outage
+  /// Ends in a row without a stable time between them.
+  var streak = 0
+  var backoffUntil: MonotonicInstant?
+  var adapter: AdapterState = .on
+  var closing: [LinkID] = []
+  var retiring: [AttemptID] = []
+  var waiters: [ConnectWaiter] = []
+  /// The end of the latest link or attempt.
+  public internal(set) var lastDisconnect: DisconnectInfo?
+  var staleDeliveries = 0
+  var lastAttempt: UInt64 = 0
+  var lastGeneration: UInt64 = 0
+  var generator: SplitMix
+
+  let policy: ReconnectionPolicy
+  let hasSetup: Bool
+
+  /// How often the transport is asked whether an adapter that is off or missing is back.
+  static let adapterRetry = Duration.seconds(5)
+
+  /// A dial that ends sooner than this with "not found" did not listen; it is treated as a failure.
+  static let shortestAbsence = Duration.seconds(1)
+
+  /// Makes a session that nobody has asked for a link yet.
+  ///
+  ///
+  /// - `hasSetup`: whether the app wants to run something on each link before it is ready.
+  /// - `seed`: decides the random part of the delays.
+  public init(policy: ReconnectionPolicy, hasSetup: Bool, seed: UInt64, now: MonotonicInstant) {
+    self.policy = policy
+    self.hasSetup = hasSetup
+    stateSince = now
+    outage = Outage(startedAt: now)
+    generator = SplitMix(seed: seed)
+  }
+
+  // MARK: What is asked of the shell
+
+  /// What the shell has to do, in this order.
+  public enum Action: Hashable, Sendable {
+    /// Tell the subscribers.
+    case publish(ConnectionEvent)
+    /// Begin a dial.
+    case dial(AttemptID)
+    /// Call a dial off.
+    case cancelAttempt(AttemptID)
+    /// Use this link from now on.
+    case adoptLink(LinkID, Generation)
+    /// End a link.
+    case closeLink(LinkID)
+    /// Do a step of the preparation, and report its end.
+    case prepare(ConnectionPhase)
+    /// Offer what waits in the journal.
+    case offerOperations
+    /// Nobody is going to bring a link: settle what waits.
+    case settleOperations(NotSentReason, Doubt.Cause)
+    /// Give these callers of `connect()` their result.
+    case resume([ConnectWaiterID], ConnectResult)
+    /// Ask the transport for the state of the adapter, and report it.
+    case askAdapterState
+    /// Set a timer.
+    case setTimer(Timer, at: MonotonicInstant)
+    /// Forget a timer.
+    case cancelTimer(Timer)
+  }
+
+  /// The timers of a session.
+  public enum Timer: Int, Hashable, Sendable, CaseIterable {
+    /// The delay before the next attempt is over.
+    case backoff = 1
+    /// A link took too long to become ready.
+    case preparation
+    /// The wait of a caller of `connect()` is over.
+    case connect
+    /// The transport is to be asked whether the adapter is back.
+    case adapter
+  }
+
+  /// What a caller of `connect()` gets.
+  public enum ConnectResult: Hashable, Sendable {
+    /// The session is ready.
+    case ready(Readiness)
+    /// The app disconnected the session.
+    case disconnected
+    /// The session ended.
+    case ended
+    /// The caller was cancelled.
+    case cancelled
+    /// The caller's deadline passed.
+    case deadlineExceeded
+    /// The adapter is off or missing; the session goes on by itself once that ends.
+    case adapterUnavailable(AdapterState)
+    /// All the attempts that the policy allows have failed.
+    case attemptsExhausted
+  }
+
+  // MARK: What may be asked of the machine
+
+  /// The link in use, with its generation, from the moment it is up until it is lost or given up.
+  public var currentLink: (id: LinkID, generation: Generation)? {
+    switch state {
+    case .preparing(let preparing): (preparing.link, preparing.generation)
+    case .ready(let ready): (ready.link, ready.readiness.generation)
+    case .idle, .waiting, .dialling, .ended: nil
+    }
+  }
+
+  /// Whether journalled operations may be offered now.
+  public var isOffering: Bool {
+    if case .ready(let ready) = state { !ready.isRevalidating } else { false }
+  }
+
+  /// Whether the link in use is being made ready.
+  public var isPreparing: Bool {
+    if case .preparing = state { true } else { false }
+  }
+
+  /// Whether anything of the session still runs: a dial, a link, or one of them on its way out.
+  public var isAtRest: Bool {
+    guard closing.isEmpty, retiring.isEmpty else { return false }
+    switch state {
+    case .idle, .ended: return true
+    case .waiting, .dialling, .preparing, .ready: return false
+    }
+  }
+
+  /// Where the session stands, for people and programs that look at it from outside.
+  public var snapshot: Snapshot {
+    let shown: Snapshot.State =
+      switch state {
+      case .idle(let reason): .idle(reason)
+      case .waiting(let reason, let until): .waiting(reason, until: until)
+      case .dialling(let dialling): .connecting(dialling.info, nil)
+      case .preparing(let preparing): .connecting(preparing.info, preparing.phase)
+      case .ready(let ready): .ready(ready.readiness)
+      case .ended(let reason): .ended(reason)
+      }
+    return Snapshot(
+      state: shown, since: stateSince, lastDisconnect: lastDisconnect, staleDeliveries: staleDeliveries)
+  }
+}
+
+/// The name of one call of `connect()`.
+public struct ConnectWaiterID: RawRepresentable, Hashable, Sendable {
+  /// The number.
+  public var rawValue: UInt64
+
+  /// Makes a waiter ID from its number.
+  public init(rawValue: UInt64) { self.rawValue = rawValue }
+}
