@@ -2,7 +2,7 @@
 /// them when a link dies.
 ///
 /// Three rules, each in one place:
-/// - *Order*: an operation may be offered when no earlier unsettled operation shares its ``OrderKey``; among those
+/// - *Order*: an operation may be offered when no earlier unsettled operation shares its `OrderKey`; among those
 ///   that may, call order decides (``nextOffer(taking:)``).
 /// - *Marking*: an operation is marked offered before its bytes leave, and the mark is taken back only when the link
 ///   proves that nothing left (``offerNotTaken(_:)``, ``linkLost(_:reason:inDoubt:now:)``).
