@@ -40,10 +40,10 @@ extension VirtualPeripheral {
 
   /// A lock that counts: each command that it carries out moves the bolt once more, and it says how often it moved.
   ///
-  /// The command is written to ``BluetoothUUID/lockCommand``, with or without response: any value, of which eight
-  /// bytes at the start serve as a number that ``PeripheralCounters/applied(tag:)`` finds again. The number of
-  /// movements, four bytes with the least significant first, is read from ``BluetoothUUID/lockMovements`` and notified
-  /// after each of them.
+  /// The command is written to ``BluetoothWire/BluetoothUUID/lockCommand``, with or without response: any value, of
+  /// which eight bytes at the start serve as a number that ``PeripheralCounters/applied(tag:)`` finds again. The
+  /// number of movements, four bytes with the least significant first, is read from
+  /// ``BluetoothWire/BluetoothUUID/lockMovements`` and notified after each of them.
   public static func lock() -> VirtualPeripheral {
     let peripheral = VirtualPeripheral(
       name: "Lock",
