@@ -4,4 +4,75 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// What Swift cannot call by itself: macros, variadic functions, packed structures and libbluetooth.
+//
+// A function that can fail returns the negative error number, otherwise zero or what it names. None is interrupted by
+// a signal (EINTR is retried), and none waits except relink_epoll_wait and relink_thread_join. Empty off Linux.
+
+// MARK: epoll, eventfd, timerfd, clocks
+
+/// Events of a descriptor; the values are those of <sys/epoll.h>.
+enum {
+  RELINK_READABLE = 0x001,
+  RELINK_WRITABLE = 0x004,
+  RELINK_ERROR = 0x008,
+  RELINK_HANGUP = 0x010,
+  RELINK_PEER_HANGUP = 0x2000,
+  RELINK_EDGE = (int)0x80000000u,
+};
+
+struct relink_event {
+  uint64_t tag;
+  uint32_t events;
+};
+
+int relink_epoll_create(void);
+int relink_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t tag);
+int relink_epoll_modify(int epoll, int descriptor, uint32_t events, uint64_t tag);
+int relink_epoll_remove(int epoll, int descriptor);
+/// Waits for at most `milliseconds`, for ever if negative; returns how many of `events` it filled (at most 256).
+int relink_epoll_wait(int epoll, struct relink_event *events, int capacity, int milliseconds);
+
+int relink_eventfd_create(void);
+int relink_eventfd_signal(int descriptor);
+
+int relink_timerfd_create(void);
+/// Fires at this instant of CLOCK_MONOTONIC, or at once if it has passed.
+int relink_timerfd_arm(int descriptor, int64_t nanoseconds);
+
+/// Nanoseconds of CLOCK_MONOTONIC, CLOCK_BOOTTIME and CLOCK_REALTIME.
+int64_t relink_clock_monotonic(void);
+int64_t relink_clock_boot(void);
+int64_t relink_clock_wall(void);
+
+// MARK: threads
+
+int relink_thread_start(void (*body)(void *), void *context, uint64_t *thread);
+int relink_thread_join(uint64_t thread);
+int relink_thread_detach(uint64_t thread);
+/// Binds the calling thread to one processor.
+int relink_thread_pin(int processor);
+
+/// What the calling thread is the thread of; null for threads that nobody marked.
+const void *relink_thread_mark(void);
+void relink_thread_set_mark(const void *mark);
+
+// MARK: sockets
+
+int relink_close(int descriptor);
+/// One datagram, whole or not at all; never raises SIGPIPE.
+int64_t relink_send(int descriptor, const void *bytes, size_t count);
+/// One datagram; the result is its whole length, also where it did not fit.
+int64_t relink_receive(int descriptor, void *bytes, size_t capacity);
+/// Takes the pending error (SO_ERROR) as a positive number.
+int relink_socket_error(int descriptor);
+/// Asks for a receive buffer of this size, beyond the system's limit where that is permitted.
+int relink_socket_set_receive_buffer(int descriptor, int bytes);
+/// How long a connect may stay pending (SO_SNDTIMEO).
+int relink_socket_set_send_timeout(int descriptor, int64_t milliseconds);
+/// Two connected Unix SEQPACKET sockets.
+int relink_socket_pair(int descriptors[2]);
+/// A Unix SEQPACKET socket connected to the path.
+int relink_unix_connect(const char *path);
+
 #endif

@@ -1,0 +1,64 @@
+internal import CBlueZ
+public import Relink
+
+/// An ATT channel over any connected SEQPACKET descriptor: an L2CAP socket, a Unix socket, one end of a socket pair.
+///
+/// Each datagram is one PDU. End of file, and every error that the descriptor reports, is the end of the link; PDUs
+/// that came before it are delivered first. The channel is used on its loop. Dropping it ends its link.
+public final class SeqPacketChannel: PDUChannel {
+  /// How much the kernel is asked to keep for a channel that is read late; the rest it drops silently.
+  private static let receiveBufferSize: Int32 = 4 << 20
+
+  /// The longest PDU that the channel carries, in bytes.
+  public let maximumPDULength: Int
+
+  // The loop holds the port, and nobody but its user holds the channel.
+  private let port: SeqPacketPort
+
+  /// Makes a channel over a connected descriptor, which belongs to the channel from now on.
+  ///
+  /// It need not be non-blocking. Its receive buffer is raised to 4 MiB, or to what the system allows.
+  ///
+  /// - Parameters:
+  ///   - descriptor: A connected socket of type SEQPACKET.
+  ///   - loop: The loop that serves it.
+  ///   - maximumPDULength: The longest PDU that the channel carries, in bytes, at least 23; 517 takes the longest
+  ///     attribute value (512 bytes, Core Specification Vol 3 Part F 3.2.9) in any PDU.
+  public convenience init(
+    adopting descriptor: consuming OwnedDescriptor, on loop: RadioLoop, maximumPDULength: Int = 517
+  ) {
+    self.init(descriptor, on: loop, maximumPDULength: maximumPDULength, ending: nil)
+  }
+
+  init(
+    _ descriptor: consuming OwnedDescriptor, on loop: RadioLoop, maximumPDULength: Int,
+    ending: (any LinkEnding)?
+  ) {
+    self.maximumPDULength = max(maximumPDULength, 23)
+    _ = relink_socket_set_receive_buffer(descriptor.rawValue, SeqPacketChannel.receiveBufferSize)
+    port = SeqPacketPort(descriptor, on: loop, ending: ending)
+  }
+
+  deinit {
+    port.loop.post { [port] in port.close() }
+  }
+
+  /// Names the receiver, which is held weakly; deliveries begin.
+  public func open(_ handler: any PDUChannelHandler) {
+    port.open(handler)
+  }
+
+  /// Hands a PDU over, whole or not at all.
+  ///
+  /// A full socket, and an L2CAP socket whose security is being raised (`ENOTCONN`), take it later.
+  public func send(_ pdu: [UInt8]) -> PDUSendResult {
+    port.send(pdu)
+  }
+
+  /// Ends the channel and its link from here.
+  ///
+  /// `channelClosed` follows when the link is seen gone: where nothing lies beneath the descriptor, at once.
+  public func close() {
+    port.close()
+  }
+}

@@ -1,0 +1,153 @@
+internal import CBlueZ
+internal import Glibc
+internal import Relink
+
+/// The loop's side of a ``SeqPacketChannel``.
+final class SeqPacketPort: DescriptorHandler {
+  private enum Phase {
+    /// The descriptor is in use, or will be with `open`.
+    case alive
+    /// Closed from here, and the link is not yet seen gone.
+    case closing
+    case closed
+  }
+
+  let loop: RadioLoop
+  private let ending: (any LinkEnding)?
+  private var phase = Phase.alive
+  private var unregistered: OwnedDescriptor?
+  private var registration: DescriptorRegistration?
+  private weak var handler: (any PDUChannelHandler)?
+  private var waitsForRoom = false
+  private var hasReceived = false
+  /// The error of a `send` takes the socket's pending error with it; the receive that follows sees only the end.
+  private var sendError: Int32?
+
+  init(_ descriptor: consuming OwnedDescriptor, on loop: RadioLoop, ending: (any LinkEnding)?) {
+    self.loop = loop
+    self.ending = ending
+    unregistered = consume descriptor
+  }
+
+  func open(_ handler: any PDUChannelHandler) {
+    loop.checkIsolated()
+    self.handler = handler
+    register()
+  }
+
+  func send(_ pdu: [UInt8]) -> PDUSendResult {
+    loop.checkIsolated()
+    guard phase == .alive, let registration else { return .failed(EBADF) }
+    let result = pdu.withUnsafeBytes { bytes in
+      relink_send(registration.descriptor, bytes.baseAddress, bytes.count)
+    }
+    if result >= 0 { return .sent }
+    let error = Int32(-result)
+    switch error {
+    case EAGAIN, ENOTCONN:
+      if !waitsForRoom {
+        waitsForRoom = true
+        loop.watch(registration, for: [.readable, .peerHangup, .writable])
+      }
+      return .later
+    case EMSGSIZE, ENOMEM, ENOBUFS:
+      return .failed(error)
+    default:
+      sendError = error
+      return .failed(error)
+    }
+  }
+
+  func close() {
+    loop.checkIsolated()
+    guard phase == .alive else { return }
+    register()
+    guard phase == .alive, let registration else { return }
+    phase = .closing
+    if let ending {
+      ending.end(registration, hasReceived: hasReceived) { self.finish($0) }
+    } else {
+      loop.close(registration)
+      loop.post { self.finish(LinkLoss(.requested)) }
+    }
+  }
+
+  private func register() {
+    guard let descriptor = unregistered.take() else { return }
+    switch loop.register(descriptor, for: [.readable, .peerHangup], self) {
+    case .success(let registration):
+      self.registration = registration
+    case .failure(let error):
+      phase = .closing
+      loop.post { self.finish(LinkLoss(.unknown, evidence: [.system(error.number, call: .receive)])) }
+    }
+  }
+
+  private func finish(_ loss: LinkLoss) {
+    guard phase != .closed else { return }
+    phase = .closed
+    handler?.channelClosed(loss)
+    handler = nil
+  }
+
+  // MARK: What the descriptor says
+
+  func descriptorReady(_ events: DescriptorEvents) {
+    guard phase == .alive, let registration else { return }
+    if waitsForRoom, events.contains(.writable) {
+      waitsForRoom = false
+      loop.watch(registration, for: [.readable, .peerHangup])
+      handler?.channelWritable()
+    }
+    guard phase == .alive, events != .writable else { return }
+    // One PDU each time: a second look would cost every answer a system call that finds nothing.
+    receive(registration, events)
+  }
+
+  private func receive(_ registration: DescriptorRegistration, _ events: DescriptorEvents) {
+    let isEnding = !events.isDisjoint(with: [.hangup, .peerHangup])
+    let length = read(registration)
+    if length > 0 || (length == 0 && !isEnding) {
+      deliver(length)
+    } else if length == 0 {
+      lost(registration, LinkLoss.endOfFile)
+    } else if length != -Int64(EAGAIN) {
+      lost(registration, LinkLoss.socket(Int32(-length), call: .receive))
+    } else if events.contains(.error) {
+      let error = relink_socket_error(registration.descriptor)
+      lost(registration, error > 0 ? LinkLoss.socket(error, call: .pendingError) : LinkLoss.endOfFile)
+    } else if isEnding {
+      lost(registration, LinkLoss.endOfFile)
+    }
+  }
+
+  private func read(_ registration: DescriptorRegistration) -> Int64 {
+    relink_receive(registration.descriptor, loop.receiveBuffer.baseAddress, loop.receiveBuffer.count)
+  }
+
+  private func deliver(_ length: Int64) {
+    hasReceived = true
+    guard let handler else { return close() }
+    let buffer = loop.receiveBuffer
+    let pdu = UnsafeRawBufferPointer(start: buffer.baseAddress, count: min(Int(length), buffer.count))
+    handler.channelReceived(pdu.bytes)
+  }
+
+  private func lost(_ registration: DescriptorRegistration, _ loss: LinkLoss) {
+    // The error overtakes what arrived before it: an answer among that settles a request that were in doubt without.
+    while phase == .alive {
+      let length = read(registration)
+      guard length > 0 else { break }
+      deliver(length)
+    }
+    guard phase == .alive else { return }
+    phase = .closing
+    loop.close(registration)
+    var loss = loss
+    if let sendError { loss = LinkLoss.socket(sendError, call: .send).adding(loss.evidence) }
+    finish(ending?.explain(loss) ?? loss)
+  }
+}
+
+// Everything that is not `let` is touched on the loop alone; each way in checks it.
+extension SeqPacketPort: @unchecked Sendable {}
