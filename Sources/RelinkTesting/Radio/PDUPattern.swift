@@ -9,7 +9,7 @@ public struct PDUPattern: Hashable, Sendable, ExpressibleByStringLiteral, Custom
   /// Reads a pattern such as `12 1000 ..` or `0a*`; spaces do not count.
   ///
   /// - Parameter text: The pattern; nil for anything else.
-  public init?(_ text: String) {
+  public init?(reading text: String) {
     description = text
     var characters = text.filter { !$0.isWhitespace }
     isOpen = characters.last == "*"
@@ -33,7 +33,9 @@ public struct PDUPattern: Hashable, Sendable, ExpressibleByStringLiteral, Custom
   ///
   /// - Parameter value: The pattern.
   public init(stringLiteral value: String) {
-    guard let pattern = PDUPattern(value) else { preconditionFailure("\(value) is no pattern of a PDU") }
+    guard let pattern = PDUPattern(reading: value) else {
+      preconditionFailure("\(value) is no pattern of a PDU")
+    }
     self = pattern
   }
 
