@@ -239,7 +239,11 @@ struct GATTServer {
     let id = ObjectIdentifier(link)
     guard links[id]?.isTerminated == false else { return [] }
     var effects: [Effect] = answers.map { .respond(link, bearer: bearer, $0) }
-    if !answers.isEmpty { links[id]?.bearers[bearer]?.isBusy = false }
+    if !answers.isEmpty {
+      // A bearer that holds nothing needs no place: a platform may use a new one for each request.
+      let isIdle = links[id]?.bearers[bearer]?.prepared.isEmpty ?? true
+      if isIdle { links[id]?.bearers[bearer] = nil } else { links[id]?.bearers[bearer]?.isBusy = false }
+    }
     if let termination {
       links[id]?.isTerminated = true
       effects.append(.terminate(link, termination))

@@ -159,3 +159,23 @@ extension GATTServer {
     table.key(of: name).flatMap { table.entries[$0] }
   }
 }
+
+// What a platform sees that knows handles and hides them.
+extension VirtualPeripheral {
+  /// The services as a link shows them, without handles.
+  var discovered: [DiscoveredService] { read { $0.table.discovered } }
+
+  /// The characteristic whose value has this handle now.
+  func name(at handle: UInt16) -> Characteristic? {
+    read { server in
+      server.table.key(at: handle).flatMap { server.table.entries[$0] }.flatMap {
+        $0.valueHandle == handle ? $0.name : nil
+      }
+    }
+  }
+
+  /// What a characteristic allows.
+  func properties(of name: Characteristic) -> CharacteristicProperties {
+    read { $0.entry(name)?.declared.properties ?? [] }
+  }
+}
