@@ -1,1 +1,2 @@
-internal import Relink
+// Relink exports what else of the codec a test meets.
+@_exported public import struct BluetoothWire.ATTOpcode
