@@ -79,7 +79,11 @@ class Air(LocalLink):
         if self.silent or getattr(connection, 'dead', False):
             self.dropped += 1
             return
-        super().send_acl_data(sender_controller, destination_address, transport, data)
+        receiver = self.find_le_controller(destination_address)
+        if connection and receiver:
+            # By the address that the link uses; the original takes the random one of either side for it.
+            asyncio.get_running_loop().call_soon(
+                receiver.on_link_acl_data, connection.self_address, transport, data)
 
     def send_advertising_pdu(self, sender_controller, packet):
         if not isinstance(packet, ll.ConnectInd):

@@ -33,13 +33,15 @@ from air import Air, LabController
 from peripheral import ADDRESS, NAMES, SERVICE, Cut, Peripheral, uuid
 
 INTERVAL_MS = 20
+HOST_ADDRESS = '02:52:45:4C:4B:01'
 
 
 class Radio:
     def __init__(self, transport):
         self.air = Air()
         self.host_side = LabController(
-            'host', host_source=transport.source, host_sink=transport.sink, link=self.air)
+            'host', host_source=transport.source, host_sink=transport.sink, link=self.air,
+            public_address=HOST_ADDRESS)
         self.peripheral = Peripheral(self.air, LabController('peripheral', link=self.air), INTERVAL_MS)
         self.ended = asyncio.Event()
 

@@ -17,7 +17,8 @@ export RELINK_LAB_CONTROL=/run/relink-lab.control RELINK_LAB_PEER=F0:F0:F0:F0:F0
 
 lab_start() {
   rm -f "$RELINK_LAB_CONTROL"
-  "$lab_python" "$lab_here/radio.py" "$RELINK_LAB_CONTROL" > "$RELINK_LAB_OUT/radio.log" 2>&1 &
+  # Before the others: the kernel gives a controller 2 s to answer a command.
+  nice -n -10 "$lab_python" "$lab_here/radio.py" "$RELINK_LAB_CONTROL" > "$RELINK_LAB_OUT/radio.log" 2>&1 &
   lab_radio=$!
   local turn
   for turn in $(seq 600); do
@@ -70,7 +71,7 @@ summary() {
   echo "$lab_passed passed, $lab_failed failed"
   if [ "$lab_failed" != 0 ]; then
     echo "--- the radio's log"
-    tail -n 40 "$RELINK_LAB_OUT/radio.log"
+    [ ! -f "$RELINK_LAB_OUT/radio.log" ] || tail -n 40 "$RELINK_LAB_OUT/radio.log"
     exit 1
   fi
   exit 0

@@ -14,6 +14,8 @@ stats=$(ctl stats)
 equal "links" "$(field links <<< "$stats")" 9
 equal "reads answered" "$(field counter reads <<< "$stats")" 9
 equal "answers without a link" "$(field late <<< "$stats")" 0
-equal "losses by reason" "$(field gone <<< "$stats" | tr -d '"{} ')" "08:1,16:2,22:1,3d:1,3e:1,05:1,06:1"
+# The last link, left behind by the program's end, may have ended by now: 13.
+losses=$(field gone <<< "$stats" | tr -d '"{} ')
+equal "losses by reason" "${losses%,13:1}" "08:1,16:2,22:1,3d:1,3e:1,05:1,06:1"
 check "it ends" lab_stop
 summary
