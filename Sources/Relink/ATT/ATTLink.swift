@@ -21,15 +21,17 @@ public actor ATTLink: Link, PDUChannelHandler {
   let tables: AttributeTableMemory
   weak var handler: (any LinkHandler)?
 
-  var bearer = BearerStateMachine()
+  // The executor lets one call in at a time, and no delivery is made while one of these is being changed, so the check
+  // at run time that no two changes overlap would only cost time on each PDU.
+  @exclusivity(unchecked) var bearer = BearerStateMachine()
   /// The request that holds the bearer.
-  var current: Current?
+  @exclusivity(unchecked) var current: Current?
   /// Answers that need nothing from the device, to be delivered outside the call that asked.
   private var posted: [PostedAnswer] = []
 
-  var table: AttributeTable?
+  @exclusivity(unchecked) var table: AttributeTable?
   /// The handles that may mean something else by now.
-  var staleHandles: ClosedRange<UInt16>?
+  @exclusivity(unchecked) var staleHandles: ClosedRange<UInt16>?
   var isDiscoveryOutdated = false
   var discoveryRestarts = 0
   /// How many values came from handles that the table does not name.
@@ -37,7 +39,7 @@ public actor ATTLink: Link, PDUChannelHandler {
 
   private var hasExchangedMTU = false
   /// Somebody was told `later` because the channel was full.
-  private var owesWritable = false
+  @exclusivity(unchecked) private var owesWritable = false
   private var isClosedHere = false
   private var isGone = false
 
@@ -150,32 +152,27 @@ extension ATTLink {
       let procedure = DiscoveryProcedure(known: tables.table, mayKeepKnown: staleHandles == nil)
       return begin(.discovery(procedure), procedure.first, id)
     case .read(let name):
-      return withHandle(of: name) { handle in
-        let procedure = ReadProcedure(handle: handle)
-        return begin(.read(procedure), procedure.first, id)
-      }
+      guard let handle = valueHandle(of: name) else { return unresolved() }
+      let procedure = ReadProcedure(handle: handle)
+      return begin(.read(procedure), procedure.first, id)
     case .write(let name, let value):
-      return withHandle(of: name) { handle in
-        let limit = ATTLimits.maximumWriteLength(mtu: bearer.mtu)
-        guard value.count <= limit else { return .refused(.valueTooLong(limit: limit)) }
-        return begin(.write, .writeRequest(handle: handle, value: value), id)
-      }
+      guard let handle = valueHandle(of: name) else { return unresolved() }
+      let limit = ATTLimits.maximumWriteLength(mtu: bearer.mtu)
+      guard value.count <= limit else { return .refused(.valueTooLong(limit: limit)) }
+      return begin(.write, .writeRequest(handle: handle, value: value), id)
     case .writeLong(let name, let value):
-      return withHandle(of: name) { handle in
-        let limit = ATTLimits.maximumAttributeLength
-        guard value.count <= limit else { return .refused(.valueTooLong(limit: limit)) }
-        let procedure = LongWriteProcedure(handle: handle, value: value, mtu: bearer.mtu)
-        return begin(.writeLong(procedure), procedure.first, id)
-      }
+      guard let handle = valueHandle(of: name) else { return unresolved() }
+      let limit = ATTLimits.maximumAttributeLength
+      guard value.count <= limit else { return .refused(.valueTooLong(limit: limit)) }
+      let procedure = LongWriteProcedure(handle: handle, value: value, mtu: bearer.mtu)
+      return begin(.writeLong(procedure), procedure.first, id)
     case .writeWithoutResponse(let name, let value):
-      return withHandle(of: name) { handle in
-        let limit = ATTLimits.maximumWriteLength(mtu: bearer.mtu)
-        guard value.count <= limit else { return .refused(.valueTooLong(limit: limit)) }
-        return command(.writeCommand(handle: handle, value: value), id)
-      }
+      guard let handle = valueHandle(of: name) else { return unresolved() }
+      let limit = ATTLimits.maximumWriteLength(mtu: bearer.mtu)
+      guard value.count <= limit else { return .refused(.valueTooLong(limit: limit)) }
+      return command(.writeCommand(handle: handle, value: value), id)
     case .setNotifying(let name, let isOn):
-      guard let table, staleHandles == nil else { return .later }
-      guard let entry = table.entry(of: name) else { return .refused(.characteristicNotFound) }
+      guard staleHandles == nil, let entry = table?.entry(of: name) else { return unresolved() }
       guard let handle = entry.configuration, let bits = entry.configurationValue(isOn) else {
         return .refused(.cannotNotify)
       }
@@ -190,10 +187,13 @@ extension ATTLink {
     if case .exchangeMTU = current?.procedure { true } else { false }
   }
 
-  private func withHandle(of name: Characteristic, _ body: (UInt16) -> LinkAcceptance) -> LinkAcceptance {
-    guard let table, staleHandles == nil else { return .later }
-    guard let handle = table.valueHandle(of: name) else { return .refused(.characteristicNotFound) }
-    return body(handle)
+  private func valueHandle(of name: Characteristic) -> UInt16? {
+    staleHandles == nil ? table?.valueHandle(of: name) : nil
+  }
+
+  /// What a name that led nowhere means for its request.
+  private func unresolved() -> LinkAcceptance {
+    table == nil || staleHandles != nil ? .later : .refused(.characteristicNotFound)
   }
 
   private func begin(_ procedure: GATTProcedure, _ pdu: ATTPDU, _ id: RequestID) -> LinkAcceptance {
@@ -289,7 +289,12 @@ extension ATTLink {
   }
 
   /// Offers what waits to the channel, again if the system refused it before.
+  @inline(__always)
   func flush() {
+    if bearer.hasWaiting { flushWaiting() }
+  }
+
+  private func flushWaiting() {
     while let pdu = bearer.waiting {
       switch channel.send(pdu.encoded()) {
       case .sent:
@@ -315,8 +320,13 @@ extension ATTLink {
     current?.procedure = .writeLong(procedure)
   }
 
+  @inline(__always)
   func announceWritable() {
-    guard owesWritable, bearer.commandAdmission == .now else { return }
+    if owesWritable { announceWritableIfSo() }
+  }
+
+  private func announceWritableIfSo() {
+    guard bearer.commandAdmission == .now else { return }
     owesWritable = false
     handler?.linkWritable(id)
   }

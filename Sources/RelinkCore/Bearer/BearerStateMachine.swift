@@ -32,18 +32,27 @@ package struct BearerStateMachine: Sendable {
   /// How many confirmations and error responses may wait for a full channel; the protocol needs two.
   package static let controlLimit = 8
 
-  private enum Slot {
+  private enum Slot: Sendable {
     case free
-    case outstanding(ATTOpcode, deadline: MonotonicInstant)
-    /// The channel did not take the request yet; its opcode is that of the PDU.
-    case deferred(ATTPDU, deadline: MonotonicInstant)
+    case outstanding(ATTOpcode)
+    /// The channel did not take the request yet.
+    case deferred(ATTOpcode)
   }
 
   private var slot = Slot.free
-  private var isAbandoned = false
   private var isFull = false
+  /// The number of confirmations and error responses in the backlog.
+  package private(set) var owed = 0
+  private var deadline = MonotonicInstant.zero
+  private var isAbandoned = false
   private var isTimerArmed = false
-  private var control: [ATTPDU] = []
+  private var backlog = Backlog()
+
+  /// PDUs that the channel did not take.
+  private struct Backlog {
+    var control: [ATTPDU] = []
+    var request: ATTPDU?
+  }
 
   /// Why the bearer ended; nil while it carries PDUs.
   package private(set) var end: BearerEnd?
@@ -80,13 +89,13 @@ extension BearerStateMachine {
   package var requestAdmission: Admission {
     if end != nil { return .ended }
     guard case .free = slot else { return .busy }
-    return isFull || !control.isEmpty ? .full : .now
+    return isFull || owed > 0 ? .full : .now
   }
 
   /// Whether a command may go out now; an outstanding request is no obstacle.
   package var commandAdmission: Admission {
     if end != nil { return .ended }
-    return isFull || !control.isEmpty ? .full : .now
+    return isFull || owed > 0 ? .full : .now
   }
 
   /// Whether a request holds the bearer and has left.
@@ -97,9 +106,8 @@ extension BearerStateMachine {
   /// The channel took a request.
   package mutating func requestSent(_ opcode: ATTOpcode, now: MonotonicInstant) -> TimerAction {
     guard end == nil else { return .none }
-    let deadline = now.advanced(by: Self.transactionTimeout)
-    slot = .outstanding(opcode, deadline: deadline)
-    return armTimer(at: deadline)
+    slot = .outstanding(opcode)
+    return beginTransaction(now)
   }
 
   /// The channel did not take the next request of a procedure: it holds the bearer and goes out before anything else.
@@ -107,15 +115,16 @@ extension BearerStateMachine {
   /// Its 30 s begin now: a channel that stays full for that long leads nowhere.
   package mutating func requestDeferred(_ pdu: ATTPDU, now: MonotonicInstant) -> TimerAction {
     guard end == nil else { return .none }
-    let deadline = now.advanced(by: Self.transactionTimeout)
-    slot = .deferred(pdu, deadline: deadline)
-    return armTimer(at: deadline)
+    slot = .deferred(pdu.opcode)
+    backlog.request = pdu
+    return beginTransaction(now)
   }
 
   /// A procedure wants to send something else instead of a request that has not left; false if it has left.
   package mutating func deferredRequestReplaced(by pdu: ATTPDU) -> Bool {
-    guard case .deferred(_, let deadline) = slot else { return false }
-    slot = .deferred(pdu, deadline: deadline)
+    guard case .deferred = slot else { return false }
+    slot = .deferred(pdu.opcode)
+    backlog.request = pdu
     return true
   }
 
@@ -134,10 +143,11 @@ extension BearerStateMachine {
   /// The channel did not take a confirmation or an error response.
   package mutating func controlDeferred(_ pdu: ATTPDU) -> ControlAction {
     guard end == nil else { return .none }
-    guard control.count < Self.controlLimit else {
+    guard owed < Self.controlLimit else {
       return .end(ending(.protocolViolation(.controlFlood(limit: Self.controlLimit))))
     }
-    control.append(pdu)
+    backlog.control.append(pdu)
+    owed += 1
     return .none
   }
 
@@ -151,36 +161,45 @@ extension BearerStateMachine {
     isFull = false
   }
 
+  /// Whether something waits and the channel is not known to be full.
+  package var hasWaiting: Bool {
+    guard end == nil, !isFull else { return false }
+    if owed > 0 { return true }
+    if case .deferred = slot { return true }
+    return false
+  }
+
   /// The PDU that has waited longest for the channel, confirmations and error responses first.
   ///
   /// Nil while nothing waits and while the channel is full.
   package var waiting: ATTPDU? {
-    guard end == nil, !isFull else { return nil }
-    if let first = control.first { return first }
-    guard case .deferred(let pdu, _) = slot else { return nil }
-    return pdu
+    guard hasWaiting else { return nil }
+    return backlog.control.first ?? backlog.request
   }
-
-  /// Whether confirmations or error responses wait for the channel.
-  package var hasWaitingControl: Bool { !control.isEmpty }
 
   /// The channel took ``waiting``.
   package mutating func waitingSent(now: MonotonicInstant) -> TimerAction {
     guard end == nil else { return .none }
-    if !control.isEmpty {
-      control.removeFirst()
+    if owed > 0 {
+      backlog.control.removeFirst()
+      owed -= 1
       return .none
     }
-    guard case .deferred(let pdu, _) = slot else { return .none }
-    return requestSent(pdu.opcode, now: now)
+    guard case .deferred(let opcode) = slot else { return .none }
+    backlog.request = nil
+    return requestSent(opcode, now: now)
   }
 
-  private mutating func armTimer(at deadline: MonotonicInstant) -> TimerAction {
+  private mutating func beginTransaction(_ now: MonotonicInstant) -> TimerAction {
+    // In plain integers: the arithmetic of `Duration` is 128 bits wide, and this is done for each request.
+    deadline = MonotonicInstant(nanoseconds: now.nanoseconds &+ Self.transactionNanoseconds)
     // An armed timer fires no later than this deadline, because deadlines only grow.
     if isTimerArmed { return .none }
     isTimerArmed = true
     return .setTimer(at: deadline)
   }
+
+  private static let transactionNanoseconds = Int64(ATTLimits.transactionTimeout) * 1_000_000_000
 }
 
 // MARK: - Receiving
@@ -248,7 +267,7 @@ extension BearerStateMachine {
     guard let opcode = error.opcode else { return .none }
     switch opcode.kind {
     case .response:
-      guard case .outstanding(let outstanding, _) = slot else {
+      guard case .outstanding(let outstanding) = slot else {
         return .end(ending(.protocolViolation(.surplusResponse(opcode))))
       }
       guard opcode == .errorResponse || outstanding.responseOpcode == opcode else {
@@ -267,7 +286,7 @@ extension BearerStateMachine {
   }
 
   private mutating func answered(_ pdu: ATTPDU, opcode: ATTOpcode, to request: ATTOpcode) -> ReceivedAction {
-    guard case .outstanding(let outstanding, _) = slot else {
+    guard case .outstanding(let outstanding) = slot else {
       counters.surplus += 1
       return .end(ending(.protocolViolation(.surplusResponse(opcode))))
     }
@@ -300,17 +319,15 @@ extension BearerStateMachine {
   package mutating func timerFired(now: MonotonicInstant) -> TimerFiredAction {
     isTimerArmed = false
     guard end == nil else { return .none }
-    let (opcode, deadline): (ATTOpcode, MonotonicInstant)
     switch slot {
     case .free: return .none
-    case .outstanding(let outstanding, let instant): (opcode, deadline) = (outstanding, instant)
-    case .deferred(let pdu, let instant): (opcode, deadline) = (pdu.opcode, instant)
+    case .outstanding(let opcode), .deferred(let opcode):
+      guard deadline <= now else {
+        isTimerArmed = true
+        return .setTimer(at: deadline)
+      }
+      return .end(ending(.transactionTimeout(opcode)))
     }
-    guard deadline <= now else {
-      isTimerArmed = true
-      return .setTimer(at: deadline)
-    }
-    return .end(ending(.transactionTimeout(opcode)))
   }
 
   /// An answer was well formed and yet not one that the procedure can have.
@@ -325,7 +342,8 @@ extension BearerStateMachine {
 
   private mutating func ending(_ reason: BearerEnd) -> BearerEnd {
     end = reason
-    control = []
+    backlog = Backlog()
+    owed = 0
     return reason
   }
 }

@@ -14,17 +14,19 @@ package enum ProcedureAction: Equatable, Sendable {
 
 /// A GATT procedure that holds the bearer: which request comes next, and what its answers amount to
 /// (Core Specification Vol 3 Part G 4).
+///
+/// The two large ones are indirect, so that the small ones, which are what a session does all day, stay small.
 package enum GATTProcedure: Sendable {
   /// Exchange MTU (4.3.1), offering so many bytes.
   case exchangeMTU(offered: Int)
   /// Discovery or validation of the table (4.4, 4.6, 4.7 and 7.3).
-  case discovery(DiscoveryProcedure)
+  indirect case discovery(DiscoveryProcedure)
   /// Reading a value (4.8.1, 4.8.3).
   case read(ReadProcedure)
   /// Writing a value or a descriptor in one request (4.9.3, 4.12.3).
   case write
   /// Writing a value through the prepare queue (4.9.4).
-  case writeLong(LongWriteProcedure)
+  indirect case writeLong(LongWriteProcedure)
 
   /// The outstanding request was answered; `mtu` is the one in force.
   package mutating func received(_ pdu: ATTPDU, mtu: Int) -> ProcedureAction {

@@ -261,7 +261,7 @@ private func second(_ seconds: Int64) -> MonotonicInstant {
     #expect(bearer.controlDeferred(answer) == .end(end))
     bearer.channelBecameWritable()
     #expect(bearer.waiting == nil)
-    #expect(!bearer.hasWaitingControl)
+    #expect(bearer.owed == 0)
   }
 
   // MARK: Ends
