@@ -23,6 +23,8 @@ public struct JournalEntry: Hashable, Sendable {
     public var at: MonotonicInstant
     /// Until when it could still take effect: set once its link is known to be gone.
     public var lastPossibleEffect: MonotonicInstant?
+    /// What its link was lost to, once it is.
+    public var lostTo: DisconnectReason?
   }
 
   /// The name of the operation; names are given in call order.

@@ -95,8 +95,7 @@ public struct OperationJournal: Sendable {
   /// The link refused the operation for a reason that holds on any link.
   public mutating func offerRefused(_ id: OperationID, _ refusal: GATTRefusal) -> Settlement? {
     guard let index = index(of: id) else { return nil }
-    takeOfferBack(at: index)
-    return settle(at: index, entries[index].unanswered(notSent: .refused(refusal), doubt: .malformedAnswer))
+    return refused(at: index, refusal)
   }
 
   // MARK: Ends
@@ -115,12 +114,17 @@ public struct OperationJournal: Sendable {
     case .success(let value):
       return settle(at: index, .succeeded(value))
     case .failure(.rejected(let code)):
-      let proof = RejectionProof.provesNotApplied(code, to: entries[index].request)
+      // It proves nothing about an earlier offer that nobody answered.
+      let proof =
+        entries[index].previousOffer == nil
+        && RejectionProof.provesNotApplied(code, to: entries[index].request)
       return settle(at: index, .rejected(Rejection(code: code, provesNotApplied: proof)))
     case .failure(.refused(let refusal)):
-      takeOfferBack(at: index)
-      guard refusal.isPermanent else { return nil }
-      return settle(at: index, entries[index].unanswered(notSent: .refused(refusal), doubt: .malformedAnswer))
+      guard refusal.isPermanent else {
+        takeOfferBack(at: index)
+        return nil
+      }
+      return refused(at: index, refusal)
     case .failure(.malformedAnswer):
       return settle(at: index, entries[index].unanswered(notSent: .linkLost, doubt: .malformedAnswer))
     }
@@ -180,6 +184,7 @@ public struct OperationJournal: Sendable {
       count += 1
       entries[index].state = .queued
       entries[index].lastOffer?.lastPossibleEffect = now
+      entries[index].lastOffer?.lostTo = reason
       switch entries[index].idempotency {
       case .idempotent:
         index += 1
@@ -198,6 +203,9 @@ public struct OperationJournal: Sendable {
       settled.append(abandon(at: 0, notSent: notSent, doubt: doubt))
     }
     armed = nil
+    // The link that owes those answers is closed, and nothing is offered before it is gone: its last word, which would
+    // free the keys, does not come here any more once the session has let go of it.
+    abandoned.removeAll()
     return settled
   }
 
@@ -223,6 +231,14 @@ public struct OperationJournal: Sendable {
     entries[index].state = .queued
     entries[index].offers -= 1
     entries[index].lastOffer = entries[index].previousOffer
+  }
+
+  /// The latest offer had no effect, and there will be no other: what is left is the doubt about an earlier one.
+  private mutating func refused(at index: Int, _ refusal: GATTRefusal) -> Settlement {
+    takeOfferBack(at: index)
+    let earlier = entries[index].lastOffer?.lostTo ?? .unknown
+    return settle(
+      at: index, entries[index].unanswered(notSent: .refused(refusal), doubt: .linkLost(earlier)))
   }
 
   private mutating func settle(at index: Int, _ outcome: Outcome<GATTAnswer>) -> Settlement {
