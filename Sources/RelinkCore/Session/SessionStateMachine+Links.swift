@@ -94,6 +94,9 @@ extension SessionStateMachine {
       return []
     case .preparation:
       guard case .preparing(let preparing) = state else { return [] }
+      // One that was set for the link before this one says nothing about this one.
+      let limit = stateSince.advanced(by: policy.preparationLimit)
+      guard now >= limit else { return [.setTimer(.preparation, at: limit)] }
       return preparationFailed(on: preparing.link, LinkLoss(.preparationTimeout), inDoubt: 0, now: now)
     case .connect:
       let expired = waiters.filter { $0.deadline.map { $0 <= now } ?? false }.map(\.id)
@@ -120,16 +123,18 @@ extension SessionStateMachine {
     _ link: LinkID, as info: AttemptInfo, capabilities: LinkTraits, now: MonotonicInstant
   ) -> [Action] {
     lastGeneration += 1
+    // Whatever was heard of the adapter before, it carries a link now.
+    adapter = .on
     let generation = Generation(rawValue: lastGeneration)
-    var preparing = Preparing(
-      link: link, generation: generation, info: info, phase: nil, mtu: capabilities.mtu)
-    preparing.phase = capabilities.needsMTUExchange ? .exchangingMTU : .discovering
+    let phase: ConnectionPhase = capabilities.needsMTUExchange ? .exchangingMTU : .discovering
+    let preparing = Preparing(
+      link: link, generation: generation, info: info, phase: phase, mtu: capabilities.mtu)
     enter(.preparing(preparing), now: now)
     return [
       .adoptLink(link, generation),
       .setTimer(.preparation, at: now.advanced(by: policy.preparationLimit)),
-      .publish(.phase(capabilities.needsMTUExchange ? .exchangingMTU : .discovering)),
-      .prepare(capabilities.needsMTUExchange ? .exchangingMTU : .discovering),
+      .publish(.phase(phase)),
+      .prepare(phase),
     ]
   }
 
@@ -196,8 +201,8 @@ extension SessionStateMachine {
     if !closing.isEmpty || !retiring.isEmpty { return wait(for: .previousLink, until: nil, now: now) }
     switch adapter {
     case .on: break
-    case .off: return wait(for: .adapterOff, until: nil, now: now) + armAdapterTimer(now: now)
-    case .missing: return wait(for: .adapterMissing, until: nil, now: now) + armAdapterTimer(now: now)
+    case .off: return waitForAdapter(.adapterOff, now: now)
+    case .missing: return waitForAdapter(.adapterMissing, now: now)
     }
     if let until = backoffUntil, until > now { return wait(for: .backoff, until: until, now: now) }
     var actions: [Action] = []
@@ -208,6 +213,13 @@ extension SessionStateMachine {
     let info = nextAttempt()
     enter(.dialling(Dialling(id: attempt, info: info, startedAt: now)), now: now)
     return actions + [.publish(.connecting(info)), .dial(attempt)]
+  }
+
+  /// The timer starts with the wait and not with each call that finds it: an app that calls `connect()` more often
+  /// than the adapter is asked for would put that off for ever.
+  private mutating func waitForAdapter(_ reason: WaitReason, now: MonotonicInstant) -> [Action] {
+    let actions = wait(for: reason, until: nil, now: now)
+    return actions.isEmpty ? [] : actions + armAdapterTimer(now: now)
   }
 
   /// Not every transport can announce that an adapter is back, so it is asked from time to time.

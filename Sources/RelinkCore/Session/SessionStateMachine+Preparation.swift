@@ -20,6 +20,11 @@ extension SessionStateMachine {
     case .preparing(var preparing) where preparing.phase == .discovering:
       preparing.tableChanged = changed
       return begin(.restoringSubscriptions, in: preparing)
+    case .preparing(var preparing) where preparing.isRevalidating:
+      preparing.isRevalidating = false
+      preparing.tableChanged = true
+      state = .preparing(preparing)
+      return []
     case .ready(var ready) where ready.isRevalidating:
       ready.isRevalidating = false
       ready.readiness.tableChanged = true
@@ -60,12 +65,29 @@ extension SessionStateMachine {
   }
 
   /// The device says that its table has changed.
+  ///
+  /// The link takes no request by name until it has learnt the table anew, so it is asked to in every state.
   public mutating func tableInvalidated(on link: LinkID) -> [Action] {
-    guard case .ready(var ready) = state, ready.link == link else { return [] }
-    guard !ready.isRevalidating else { return [.prepare(.revalidating)] }
-    ready.isRevalidating = true
-    state = .ready(ready)
-    return [.publish(.phase(.revalidating)), .prepare(.revalidating)]
+    switch state {
+    case .preparing(var preparing) where preparing.link == link:
+      switch preparing.phase {
+      case .exchangingMTU: return []
+      case .discovering: return [.prepare(.discovering)]
+      case .restoringSubscriptions: return begin(.discovering, in: preparing)
+      case .settingUp, .revalidating: break
+      }
+      // The setup goes on meanwhile: its requests wait in their link.
+      preparing.isRevalidating = true
+      state = .preparing(preparing)
+      return [.prepare(.revalidating)]
+    case .ready(var ready) where ready.link == link:
+      guard !ready.isRevalidating else { return [.prepare(.revalidating)] }
+      ready.isRevalidating = true
+      state = .ready(ready)
+      return [.publish(.phase(.revalidating)), .prepare(.revalidating)]
+    case .idle, .waiting, .dialling, .preparing, .ready, .ended:
+      return []
+    }
   }
 
   // MARK: Parts
@@ -84,8 +106,12 @@ extension SessionStateMachine {
       tableChanged: preparing.tableChanged, continuity: wasEverReady ? preparing.continuity : .fresh)
     wasEverReady = true
     outage.failures = 0
-    enter(.ready(Ready(link: preparing.link, readiness: readiness, since: now)), now: now)
-    return [.cancelTimer(.preparation), .publish(.ready(readiness)), .offerOperations]
+    let ready = Ready(
+      link: preparing.link, readiness: readiness, since: now, isRevalidating: preparing.isRevalidating)
+    enter(.ready(ready), now: now)
+    // A table that changed at the last moment is learnt first; its answer offers what waits.
+    return [.cancelTimer(.preparation), .publish(.ready(readiness))]
+      + (ready.isRevalidating ? [.publish(.phase(.revalidating))] : [.offerOperations])
       + resumeAll(.ready(readiness))
   }
 }

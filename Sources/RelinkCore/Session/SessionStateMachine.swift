@@ -42,10 +42,11 @@ public struct SessionStateMachine: Sendable {
     var link: LinkID
     var generation: Generation
     var info: AttemptInfo
-    var phase: ConnectionPhase?
+    var phase: ConnectionPhase
     var mtu: Int
     var roundTrips = 0
     var tableChanged = false
+    var isRevalidating = false
     var continuity: Continuity = .unknown
   }
 
@@ -99,7 +100,6 @@ public struct SessionStateMachine: Sendable {
   static let shortestAbsence = Duration.seconds(1)
 
   /// Makes a session that nobody has asked for a link yet.
-  ///
   ///
   /// - `hasSetup`: whether the app wants to run something on each link before it is ready.
   /// - `seed`: decides the random part of the delays.
