@@ -1,6 +1,36 @@
 #ifndef RELINK_CBENCHMARK_H
 #define RELINK_CBENCHMARK_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+/// Makes a connected pair of SEQPACKET sockets. Returns 0, or the negative error number.
+int bench_socket_pair(int *near, int *far);
+
+/// The answer of the small GATT server to one PDU, at most 23 bytes; 0 bytes for a command.
+size_t bench_answer(const uint8_t *question, size_t length, uint8_t *reply);
+
+/// Starts a thread that answers ATT requests on `fd` as a small GATT server, pinned to `cpu`, until end of file.
+/// The descriptor belongs to it. Returns 0, or the negative error number.
+int bench_start_peer(int fd, int cpu);
+
+/// Pins the calling thread to one processor. Returns 0, or the negative error number.
+int bench_pin(int cpu);
+
+/// Reads attribute `handle` over `fd` `count` times with epoll, one after the other, and stores the nanoseconds of each
+/// round trip. The descriptor is non-blocking and stays open. Returns 0, or the negative error number.
+int bench_epoll_round_trips(int fd, uint16_t handle, size_t count, int64_t *nanoseconds);
+
+/// Ends the process with an exit status.
+void bench_exit(int status);
+
+/// The monotonic clock in nanoseconds.
+int64_t bench_now(void);
+
+/// The processor time that this process has used, in nanoseconds.
+int64_t bench_cpu_time(void);
+
+/// The resident memory of this process in bytes.
+int64_t bench_resident_bytes(void);
 
 #endif

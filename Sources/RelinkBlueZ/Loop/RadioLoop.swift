@@ -94,9 +94,18 @@ public final class RadioLoop: SessionExecutor {
     precondition(isCurrent, "not on the thread of the radio loop")
   }
 
-  /// Runs a job of a task or an actor on the loop.
+  /// Runs a job of an actor on the loop.
   public func enqueue(_ job: consuming ExecutorJob) {
     submit(.job(UnownedJob(job)))
+  }
+
+  /// Runs a job of a task that prefers the loop and is on no actor.
+  ///
+  /// Told apart from an actor's: run as one, the task would find itself on the wrong executor and be enqueued again
+  /// each time it resumes.
+  @_implements(TaskExecutor,enqueue(_:))
+  public func enqueueTask(_ job: consuming ExecutorJob) {
+    submit(.taskJob(UnownedJob(job)))
   }
 
   /// Runs `work` on the loop, after everything that was posted or enqueued before; never inside this call.
@@ -292,6 +301,7 @@ public final class RadioLoop: SessionExecutor {
     for _ in 0..<RadioLoop.batch {
       switch queue.popFirst() {
       case .job(let job): job.runSynchronously(isolatedTo: serial, taskExecutor: task)
+      case .taskJob(let job): job.runSynchronously(on: task)
       case .closure(let work): work()
       case nil: return
       }

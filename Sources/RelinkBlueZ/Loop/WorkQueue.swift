@@ -1,7 +1,9 @@
 /// Something to run on the loop, once.
 enum LoopWork: Sendable {
-  /// A piece of a task or actor.
+  /// A piece of an actor.
   case job(UnownedJob)
+  /// A piece of a task that is on no actor.
+  case taskJob(UnownedJob)
   /// A posted closure.
   case closure(@Sendable () -> Void)
 }
