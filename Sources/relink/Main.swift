@@ -1,4 +1,51 @@
+internal import Foundation
+internal import Relink
+
 @main
 enum Main {
-  static func main() {}
+  static let usage = """
+    relink: keep a session with a Bluetooth LE device usable although its link is not.
+
+      relink demo [--json]
+          A day of outages with a simulated door lock, in simulated time; no adapter is needed. Shows what the callers
+          were told beside what the lock counted, and exits with 1 if the two disagree.
+
+      relink --help
+
+    Exit status: 0, 1 for a failure, 2 for a wrong argument.
+    """
+
+  static func main() async {
+    do {
+      exit(try await run(Array(CommandLine.arguments.dropFirst())))
+    } catch let error as UsageError {
+      complain(error.message + "; see relink --help")
+      exit(2)
+    } catch let error as RelinkError {
+      complain(error.message)
+      exit(1)
+    } catch {
+      complain("\(error)")
+      exit(1)
+    }
+  }
+
+  private static func run(_ arguments: [String]) async throws -> Int32 {
+    switch arguments.first {
+    case "demo":
+      return try DemoCommand(Arguments(arguments.dropFirst())).run()
+    case "--help", "-h", "help":
+      print(usage)
+      return 0
+    case nil:
+      print(usage)
+      return 2
+    case let other?:
+      throw UsageError(message: "there is no command \(other)")
+    }
+  }
+
+  private static func complain(_ message: String) {
+    FileHandle.standardError.write(Data("relink: \(message)\n".utf8))
+  }
 }
