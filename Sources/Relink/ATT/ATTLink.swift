@@ -101,6 +101,9 @@ extension ATTLink {
     }
   }
 
+  /// How many requests have left on this link, those of procedures one by one; to be read on the executor.
+  public nonisolated var roundTrips: Int { assumeIsolated { $0.bearer.requests } }
+
   /// Hands a request over: `accepted` once the channel took its first PDU.
   ///
   /// - Parameters:
@@ -164,6 +167,9 @@ extension ATTLink {
       guard let handle = valueHandle(of: name) else { return unresolved() }
       let limit = ATTLimits.maximumAttributeLength
       guard value.count <= limit else { return .refused(.valueTooLong(limit: limit)) }
+      if value.count <= ATTLimits.maximumWriteLength(mtu: bearer.mtu) {
+        return begin(.write, .writeRequest(handle: handle, value: value), id)
+      }
       let procedure = LongWriteProcedure(handle: handle, value: value, mtu: bearer.mtu)
       return begin(.writeLong(procedure), procedure.first, id)
     case .writeWithoutResponse(let name, let value):

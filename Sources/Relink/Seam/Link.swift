@@ -11,6 +11,9 @@ public protocol Link: AnyObject, Sendable {
   /// What the link does by itself, and how much it takes at once.
   var capabilities: LinkCapabilities { get }
 
+  /// How many requests the device has been asked over this link so far: its round trips.
+  var roundTrips: Int { get }
+
   /// Hands a request over.
   ///
   /// After `accepted`, exactly one of an answer and an end of the link follows. A link that cannot be sure that nothing

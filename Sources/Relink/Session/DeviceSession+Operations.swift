@@ -8,10 +8,10 @@ extension DeviceSession {
   /// within `limit`, by default ``Deadlines/operation``, whatever happens; cancelling ends it at once.
   /// - Throws: an error with the outcome in it: `rejected`, `notSent`, `indeterminate` (offered, and the wait ended
   ///   before an answer), `characteristicNotFound`.
-  public func read(
+  public nonisolated func read(
     _ characteristic: Characteristic, within limit: Deadline = .default
   ) async throws(RelinkError) -> [UInt8] {
-    let (answer, _) = try await run(.read(characteristic), .idempotent, within: limit)
+    let answer = try await run(.read(characteristic), .idempotent, within: limit)
     if case .value(let value) = answer { return value }
     return []
   }
@@ -22,14 +22,13 @@ extension DeviceSession {
   /// the reconnection, another one ends as `indeterminate` and is never sent twice. It ends within the deadline in
   /// `options`, by default ``Deadlines/operation``; cancelling ends it at once, as `notSent` or `indeterminate`.
   /// - Throws: an error with the outcome in it: `rejected`, `notSent`, `indeterminate`, `characteristicNotFound`.
-  public func write(
+  public nonisolated func write(
     _ bytes: some Collection<UInt8> & Sendable, to characteristic: Characteristic,
     idempotency: Idempotency, options: WriteOptions = WriteOptions()
   ) async throws(RelinkError) {
     let value = Array(bytes)
-    let isLong = options.allowsLong && value.count > linkCapabilities.mtu - 3
     _ = try await run(
-      isLong ? .writeLong(characteristic, value) : .write(characteristic, value), idempotency,
+      options.allowsLong ? .writeLong(characteristic, value) : .write(characteristic, value), idempotency,
       within: options.deadline)
   }
 
@@ -38,7 +37,7 @@ extension DeviceSession {
   /// Success means that the bytes were handed over to the link, and nothing more. It ends within the deadline in
   /// `options`, by default ``Deadlines/operation``.
   /// - Throws: `notSent`, `indeterminate`, `characteristicNotFound`.
-  public func writeWithoutResponse(
+  public nonisolated func writeWithoutResponse(
     _ bytes: some Collection<UInt8> & Sendable, to characteristic: Characteristic,
     idempotency: Idempotency, options: WriteOptions = WriteOptions()
   ) async throws(RelinkError) {
@@ -51,35 +50,60 @@ extension DeviceSession {
   /// Waits for ready; the table is learnt anew where the link does not trust it. It ends within `limit`, by default
   /// ``Deadlines/operation``.
   /// - Throws: `notSent`, `indeterminate`.
-  public func discoverServices(
+  public nonisolated func discoverServices(
     within limit: Deadline = .default
   ) async throws(RelinkError) -> [DiscoveredService] {
-    let (answer, _) = try await run(.discover, .idempotent, within: limit)
+    let answer = try await run(.discover, .idempotent, within: limit)
     if case .table(let services, _) = answer { return services }
     return []
   }
 
   // MARK: The way through the journal
 
-  private func run(
+  private nonisolated func run(
     _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline
-  ) async throws(RelinkError) -> (GATTAnswer, OperationID) {
-    lastOperation += 1
-    let id = OperationID(rawValue: lastOperation)
+  ) async throws(RelinkError) -> GATTAnswer {
+    // A caller that runs on the executor already, as one whose task prefers it does, saves two changes of executor:
+    // they would cost more than everything else that a request takes.
+    let (id, outcome) =
+      executor.isIsolatingCurrentContext() == true
+      ? await perform(request, idempotency, within: limit)
+      : await performIsolated(request, idempotency, within: limit)
+    switch outcome {
+    case .succeeded(let answer): return answer
+    case .rejected, .notSent, .indeterminate:
+      throw RelinkError(
+        operation: id, outcome: outcome, request: request, disconnect: publisher.snapshot.lastDisconnect)
+    }
+  }
+
+  private func performIsolated(
+    _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline
+  ) async -> (OperationID, Outcome<GATTAnswer>) {
+    await perform(request, idempotency, within: limit)
+  }
+
+  private nonisolated func nextOperation() -> OperationID {
+    assumeIsolated { session in
+      session.lastOperation += 1
+      return OperationID(rawValue: session.lastOperation)
+    }
+  }
+
+  /// Takes an operation through the journal; to be called on the executor.
+  private nonisolated func perform(
+    _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline
+  ) async -> (OperationID, Outcome<GATTAnswer>) {
+    let id = nextOperation()
     let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        admit(id, request, idempotency, within: limit, continuation)
+        assumeIsolated { $0.admit(id, request, idempotency, within: limit, continuation) }
       }
     } onCancel: {
       // Runs after the admission above, since that happens without leaving the executor.
       executor.post { self.assumeIsolated { $0.cancelOperation(id) } }
     }
-    switch outcome {
-    case .succeeded(let answer): return (answer, id)
-    case .rejected, .notSent, .indeterminate:
-      throw RelinkError(
-        operation: id, outcome: outcome, request: request, disconnect: machine.lastDisconnect)
-    }
+    return (id, outcome)
   }
 
   private func admit(
@@ -180,7 +204,6 @@ extension DeviceSession {
       case .accepted:
         subscriptions.requestTaken(request, as: id)
         outstanding += 1
-        machine.roundTripBegun()
       case .refused(let refusal) where refusal.isPermanent:
         fail(
           subscriptions.requestRefused(request),

@@ -103,7 +103,6 @@ extension DeviceSession {
     case .accepted:
       step?.id = id
       outstanding += 1
-      machine.roundTripBegun()
     case .later, .refused:
       // The link's next word decides: it can be written again, or it is closed.
       break
@@ -112,6 +111,7 @@ extension DeviceSession {
 
   func stepAnswered(_ answer: Result<GATTAnswer, GATTFailure>, on link: LinkID) {
     step = nil
+    machine.roundTripsCounted(self.link?.roundTrips ?? 0)
     switch answer {
     case .success(.mtu(let mtu)):
       perform(machine.mtuExchanged(mtu))
@@ -142,6 +142,7 @@ extension DeviceSession {
   func restoreSubscriptions() {
     offerSubscriptions()
     guard subscriptions.isRestored else { return }
+    machine.roundTripsCounted(link?.roundTrips ?? 0)
     perform(machine.subscriptionsRestored(now: executor.now))
   }
 
@@ -166,6 +167,7 @@ extension DeviceSession {
   ) {
     switch result {
     case .success(let continuity):
+      machine.roundTripsCounted(self.link?.roundTrips ?? 0)
       perform(machine.setupFinished(on: generation, continuity, now: executor.now))
     case .failure(let error):
       let loss = LinkLoss(.setupFailed, evidence: [.observation("\(error)")])

@@ -177,7 +177,6 @@ extension DeviceSession {
       case .accepted:
         scope.taken(index, as: id, at: executor.now)
         if !request.isWithoutResponse { outstanding += 1 }
-        machine.roundTripBegun()
       case .refused(let refusal) where refusal.isPermanent:
         let waiter = scope.refused(index, refusal)
         waiter.continuation.resume(returning: waiter.outcome)

@@ -58,6 +58,8 @@ package struct BearerStateMachine: Sendable {
   package private(set) var end: BearerEnd?
   /// The ATT_MTU in force, in bytes.
   package var mtu = ATTLimits.defaultMTU
+  /// How many requests have left.
+  package private(set) var requests = 0
   /// What was let pass or thrown away.
   package private(set) var counters = BearerCounters()
 
@@ -107,6 +109,7 @@ extension BearerStateMachine {
   package mutating func requestSent(_ opcode: ATTOpcode, now: MonotonicInstant) -> TimerAction {
     guard end == nil else { return .none }
     slot = .outstanding(opcode)
+    requests += 1
     return beginTransaction(now)
   }
 

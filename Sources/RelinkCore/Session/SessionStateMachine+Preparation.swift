@@ -1,9 +1,9 @@
 // The way from a link that is up to a session that is ready, and the table that changes later.
 extension SessionStateMachine {
-  /// A request of the preparation went out to the device.
-  public mutating func roundTripBegun() {
+  /// The link has taken so many round trips by now.
+  public mutating func roundTripsCounted(_ count: Int) {
     guard case .preparing(var preparing) = state else { return }
-    preparing.roundTrips += 1
+    preparing.roundTrips = count
     state = .preparing(preparing)
   }
 

@@ -111,7 +111,7 @@ public struct Readiness: Hashable, Sendable {
   public var attempts: Int
   /// The ATT_MTU in bytes.
   public var mtu: Int
-  /// How many requests the link was asked before it was ready.
+  /// How many requests the device was asked, one after the other, before the session was ready.
   public var roundTrips: Int
   /// Whether the attribute table differs from the one of the link before.
   public var tableChanged: Bool

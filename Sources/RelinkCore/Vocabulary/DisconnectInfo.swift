@@ -79,6 +79,20 @@ public enum Evidence: Hashable, Sendable {
   case observation(String)
 }
 
+extension Evidence: CustomStringConvertible {
+  /// The fact with its source, on one line.
+  public var description: String {
+    switch self {
+    case .hci(let code): "HCI: \(code)"
+    case .management(let reason): "mgmt reason \(reason)"
+    case .system(let number, let call): "errno \(number) from \(call.rawValue)"
+    case .endOfFile: "end of file"
+    case .att(let code): "ATT: \(code)"
+    case .observation(let text): text
+    }
+  }
+}
+
 /// How sure a diagnosis is.
 public enum Confidence: Int, Hashable, Sendable, Comparable {
   /// A guess from an ambiguous code.

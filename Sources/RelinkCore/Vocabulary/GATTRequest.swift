@@ -14,7 +14,9 @@ public enum GATTRequest: Hashable, Sendable {
   /// Write a value of at most ATT_MTU - 3 bytes with response (4.9.3). Answered with ``GATTAnswer/done``.
   case write(Characteristic, [UInt8])
 
-  /// Write a value of at most 512 bytes through the prepare queue (4.9.4). Answered with ``GATTAnswer/done``.
+  /// Write a value of at most 512 bytes with response; answered with ``GATTAnswer/done``.
+  ///
+  /// One that does not fit into a single PDU goes through the prepare queue (4.9.4).
   case writeLong(Characteristic, [UInt8])
 
   /// Write a value of at most ATT_MTU - 3 bytes without response (4.9.1). Answered, by the link, once handed over.

@@ -18,7 +18,10 @@ extension ManagedLink {
 
   func enqueue(_ kind: Kind, in lane: Lane, _ id: RequestID?) {
     state.withLock { state in
-      if let id { state.outstanding.append(id) }
+      if let id {
+        state.outstanding.append(id)
+        state.roundTrips += 1
+      }
       state.lanes[lane, default: []].append(Job(request: id, kind: kind, bearer: state.nextBearer))
       state.nextBearer += 1
     }

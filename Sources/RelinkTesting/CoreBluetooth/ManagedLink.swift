@@ -44,6 +44,7 @@ final class ManagedLink: Link {
     var owesWritable = false
     var notifying: Set<Characteristic> = []
     var nextBearer = 1
+    var roundTrips = 0
     var nextTimer = 0
   }
 
@@ -72,6 +73,9 @@ final class ManagedLink: Link {
       maximumOutstanding: configuration.maximumOutstanding, needsMTUExchange: false, mtu: configuration.mtu,
       needsSubscriptionRestore: !configuration.restoresSubscriptions)
   }
+
+  /// How many requests were taken that concern the device; what the platform makes of them is its business.
+  var roundTrips: Int { state.withLock { $0.roundTrips } }
 
   // MARK: - Requests
 

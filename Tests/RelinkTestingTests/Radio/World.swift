@@ -15,6 +15,7 @@ final class BareLink: Link, PDUChannelHandler {
   }
 
   var capabilities: LinkCapabilities { LinkCapabilities() }
+  var roundTrips: Int { 0 }
   func perform(_ request: GATTRequest, id: RequestID) -> LinkAcceptance { .later }
   func abandon(_ id: RequestID) {}
   func close() { channel.close() }
