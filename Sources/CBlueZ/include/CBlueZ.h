@@ -75,4 +75,44 @@ int relink_socket_pair(int descriptors[2]);
 /// A Unix SEQPACKET socket connected to the path.
 int relink_unix_connect(const char *path);
 
+// MARK: Bluetooth
+
+enum {
+  RELINK_ADDRESS_LENGTH = 6,
+  RELINK_ADAPTER_LIMIT = 16,
+  RELINK_CONNECTION_LIMIT = 64,
+};
+
+/// An adapter as HCIGETDEVINFO shows it. Addresses are in the order of the wire, least significant octet first.
+struct relink_adapter {
+  uint16_t index;
+  uint8_t address[6];
+  uint8_t is_up;
+};
+
+/// A link as HCIGETCONNLIST shows it; only LE links are given out.
+struct relink_connection {
+  uint16_t handle;
+  uint8_t address[6];
+  /// As <bluetooth/bluetooth.h> numbers it: 1 connected, 5 connect pending, 7 being configured, 8 disconnecting.
+  uint16_t state;
+};
+
+/// A socket for the queries below, which need no privilege.
+int relink_hci_open(void);
+/// The adapters of the host; at most RELINK_ADAPTER_LIMIT.
+int relink_hci_adapters(int descriptor, struct relink_adapter *adapters);
+/// The LE links of an adapter; at most RELINK_CONNECTION_LIMIT.
+int relink_hci_connections(int descriptor, uint16_t adapter, struct relink_connection *connections);
+
+/// The management channel, non-blocking and bound.
+int relink_management_open(void);
+
+/// An ATT socket bound to the adapter of this address, or to any if it is zero; `type` is 1 for public, 2 for random.
+int relink_l2cap_open(const uint8_t adapter[6], uint8_t type);
+/// Begins to connect the ATT channel of a device; 0 when that is done at once, otherwise -EINPROGRESS.
+int relink_l2cap_connect(int descriptor, const uint8_t device[6], uint8_t type);
+/// The smaller of the two MTUs of a connected ATT socket.
+int relink_l2cap_mtu(int descriptor);
+
 #endif

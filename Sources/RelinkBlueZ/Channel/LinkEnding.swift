@@ -6,10 +6,11 @@ internal import Relink
 protocol LinkEnding: AnyObject, Sendable {
   /// Takes the descriptor over, closes it and ends the link.
   ///
-  /// `gone` is called once, on the loop and later than this call, when the link is seen gone. `hasReceived` says
-  /// whether anything was ever received on the descriptor.
+  /// `gone` is called once, on the loop and later than this call, when the link is seen gone. `hasSent` and
+  /// `hasReceived` say whether anything ever went either way on the descriptor.
   func end(
-    _ registration: DescriptorRegistration, hasReceived: Bool, gone: @escaping @Sendable (LinkLoss) -> Void)
+    _ registration: DescriptorRegistration, hasSent: Bool, hasReceived: Bool,
+    gone: @escaping @Sendable (LinkLoss) -> Void)
 
   /// Adds what other sources know of a loss; the descriptor is closed already.
   func explain(_ loss: LinkLoss) -> LinkLoss

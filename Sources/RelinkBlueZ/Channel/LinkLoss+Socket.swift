@@ -52,8 +52,8 @@ extension LinkLoss {
     // 0x0d, 0x0e, 0x0f, 0x1b from the device; the kernel's own timer says the same when nobody was heard.
     case ECONNREFUSED: timeIsUp ? .notFound : .refused
     case ETIMEDOUT, EHOSTDOWN: .notFound
-    // 0x3e above all: the device was heard and did not answer the connection request.
-    case ENOSYS: .failedToEstablish
+    // 0x3e above all, and 0x02 of a connect that was called off after its 4 s: the device was heard, and then not.
+    case ENOSYS, ENOTCONN: .failedToEstablish
     // Another socket has the device's ATT channel, or 0x0c; 0x09 and 0x0a: the controller has no slot left.
     case EBUSY, EMLINK, EALREADY: .busy
     // No adapter that is up has a way to the device.

@@ -19,6 +19,7 @@ final class SeqPacketPort: DescriptorHandler {
   private var registration: DescriptorRegistration?
   private weak var handler: (any PDUChannelHandler)?
   private var waitsForRoom = false
+  private var hasSent = false
   private var hasReceived = false
   /// The error of a `send` takes the socket's pending error with it; the receive that follows sees only the end.
   private var sendError: Int32?
@@ -41,7 +42,10 @@ final class SeqPacketPort: DescriptorHandler {
     let result = pdu.withUnsafeBytes { bytes in
       relink_send(registration.descriptor, bytes.baseAddress, bytes.count)
     }
-    if result >= 0 { return .sent }
+    if result >= 0 {
+      hasSent = true
+      return .sent
+    }
     let error = Int32(-result)
     switch error {
     case EAGAIN, ENOTCONN:
@@ -65,7 +69,7 @@ final class SeqPacketPort: DescriptorHandler {
     guard phase == .alive, let registration else { return }
     phase = .closing
     if let ending {
-      ending.end(registration, hasReceived: hasReceived) { self.finish($0) }
+      ending.end(registration, hasSent: hasSent, hasReceived: hasReceived) { self.finish($0) }
     } else {
       loop.close(registration)
       loop.post { self.finish(LinkLoss(.requested)) }

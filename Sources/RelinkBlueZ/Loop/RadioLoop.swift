@@ -219,6 +219,16 @@ public final class RadioLoop: SessionExecutor {
     if table.remove(registration) { discard(registration) }
   }
 
+  /// Gives a descriptor back, open; nil when it is closed already.
+  ///
+  /// To be called on the loop.
+  func release(_ registration: DescriptorRegistration) -> OwnedDescriptor? {
+    checkIsolated()
+    guard table.remove(registration) else { return nil }
+    _ = relink_epoll_remove(epoll.rawValue, registration.descriptor)
+    return OwnedDescriptor(adopting: registration.descriptor)
+  }
+
   private func discard(_ registration: DescriptorRegistration) {
     _ = relink_epoll_remove(epoll.rawValue, registration.descriptor)
     _ = relink_close(registration.descriptor)

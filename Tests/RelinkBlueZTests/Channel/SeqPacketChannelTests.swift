@@ -8,18 +8,18 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct SeqPacketChannelTests {
   @Test func pdusArriveWholeAndInOrderBothWays() async throws {
     try await withChannel { rig in
-      for number in UInt8(0)..<100 { rig.pair.sendFromFar([0x1B, number]) }
+      for number in UInt8(0)..<100 { rig.pair.far.send([0x1B, number]) }
       let deliveries = await rig.recorder.first(100)
       #expect(deliveries == (UInt8(0)..<100).map { .pdu([0x1B, $0]) })
       let results = try await rig.loop.run { (UInt8(0)..<10).map { rig.channel.send([0x52, $0, 1]) } }
       #expect(results == [PDUSendResult](repeating: .sent, count: 10))
-      for number in UInt8(0)..<10 { #expect(rig.pair.receiveAtFar() == [0x52, number, 1]) }
+      for number in UInt8(0)..<10 { #expect(rig.pair.far.receive() == [0x52, number, 1]) }
     }
   }
 
   @Test func nothingIsDeliveredBeforeOpenAndNothingIsLostByIt() async throws {
     try await withChannel(opens: false) { rig in
-      rig.pair.sendFromFar([1])
+      rig.pair.far.send([1])
       try await rig.loop.run {}
       #expect(rig.recorder.all.isEmpty)
       try await rig.open()
@@ -30,7 +30,7 @@ import Testing
   @Test func aPDULongerThanTheChannelsOwnIsDeliveredWhole() async throws {
     try await withChannel { rig in
       let long = [UInt8](repeating: 0x1B, count: 2_000)
-      rig.pair.sendFromFar(long)
+      rig.pair.far.send(long)
       #expect(await rig.recorder.first(1) == [.pdu(long)])
       #expect(rig.channel.maximumPDULength == 517)
     }
@@ -38,8 +38,8 @@ import Testing
 
   @Test func anEmptyPDUIsNoEndOfFile() async throws {
     try await withChannel { rig in
-      rig.pair.sendFromFar([])
-      rig.pair.sendFromFar([7])
+      rig.pair.far.send([])
+      rig.pair.far.send([7])
       #expect(await rig.recorder.first(2) == [.pdu([]), .pdu([7])])
     }
   }
@@ -55,19 +55,19 @@ import Testing
       }
       #expect(sent > 0)
       #expect(rig.recorder.all.isEmpty)
-      for _ in 0..<sent { #expect(rig.pair.receiveAtFar() == pdu) }
+      for _ in 0..<sent { #expect(rig.pair.far.receive() == pdu) }
       #expect(await rig.recorder.first(1) == [.writable])
       let last = try await rig.loop.run { rig.channel.send([0x52]) }
       #expect(last == .sent)
-      #expect(rig.pair.receiveAtFar() == [0x52], "of the PDUs that were refused nothing had left")
+      #expect(rig.pair.far.receive() == [0x52], "of the PDUs that were refused nothing had left")
       #expect(rig.recorder.all == [.writable])
     }
   }
 
   @Test func endOfFileComesAfterEverythingThatWasSentBefore() async throws {
     try await withChannel { rig in
-      for number in UInt8(0)..<20 { rig.pair.sendFromFar([number]) }
-      rig.pair.closeFar()
+      for number in UInt8(0)..<20 { rig.pair.far.send([number]) }
+      rig.pair.far.close()
       let all = await rig.recorder.first(21)
       #expect(all.dropLast() == (UInt8(0)..<20).map { .pdu([$0]) }[...])
       #expect(all.last == .closed(LinkLoss(.remoteUserTerminated, evidence: [.endOfFile])))
@@ -83,8 +83,8 @@ import Testing
       try await rig.loop.run {
         // The far end leaves our request unread, so its close is a reset that overtakes its own last PDU.
         #expect(rig.channel.send([0x0A, 1, 0]) == .sent)
-        rig.pair.sendFromFar([0x0B, 42])
-        rig.pair.closeFar()
+        rig.pair.far.send([0x0B, 42])
+        rig.pair.far.close()
       }
       let all = await rig.recorder.first(2)
       #expect(
@@ -98,7 +98,7 @@ import Testing
   @Test func theErrorOfASendIsAmongTheEvidence() async throws {
     try await withChannel { rig in
       try await rig.loop.run {
-        rig.pair.closeFar()
+        rig.pair.far.close()
         #expect(rig.channel.send([1]) == .failed(EPIPE))
       }
       let loss = LinkLoss(.remoteUserTerminated, evidence: [.system(EPIPE, call: .send), .endOfFile])
@@ -109,14 +109,14 @@ import Testing
   @Test func closeIsPostedAndNothingElseFollows() async throws {
     try await withChannel { rig in
       try await rig.loop.run {
-        rig.pair.sendFromFar([1])
+        rig.pair.far.send([1])
         rig.channel.close()
         rig.channel.close()
         #expect(rig.recorder.all.isEmpty, "never inside the call")
         #expect(rig.channel.send([2]) == .failed(EBADF))
       }
       #expect(await rig.recorder.first(1) == [.closed(LinkLoss(.requested))])
-      #expect(rig.pair.receiveAtFar() == [])
+      #expect(rig.pair.far.receive() == [])
       try await rig.loop.run {}
       #expect(rig.recorder.all.count == 1)
     }
@@ -125,7 +125,7 @@ import Testing
   @Test func closingAChannelThatWasNeverOpenedClosesItsDescriptor() async throws {
     try await withChannel(opens: false) { rig in
       try await rig.loop.run { rig.channel.close() }
-      #expect(rig.pair.receiveAtFar() == [])
+      #expect(rig.pair.far.receive() == [])
     }
   }
 
@@ -139,7 +139,7 @@ import Testing
         #expect(loop.descriptorCount == 1)
       }
       try await loop.run { #expect(loop.descriptorCount == 0) }
-      #expect(pair.receiveAtFar() == [])
+      #expect(pair.far.receive() == [])
     }
   }
 
@@ -148,15 +148,15 @@ import Testing
       let pair = try SocketPair()
       let channel = SeqPacketChannel(adopting: OwnedDescriptor(adopting: pair.near), on: loop)
       try await loop.run { channel.open(ChannelRecorder()) }
-      pair.sendFromFar([1])
-      #expect(pair.receiveAtFar() == [])
+      pair.far.send([1])
+      #expect(pair.far.receive() == [])
     }
   }
 
   @Test func aTalkativeChannelDoesNotKeepJobsWaiting() async throws {
     try await withChannel { rig in
-      rig.recorder.replyOnEach { rig.pair.sendFromFar([$0]) }
-      rig.pair.sendFromFar([0])
+      rig.recorder.replyOnEach { rig.pair.far.send([$0]) }
+      rig.pair.far.send([0])
       for _ in 0..<100 { try await rig.loop.run {} }
       _ = await rig.recorder.first(100)
       rig.recorder.replyOnEach(nil)

@@ -36,6 +36,7 @@ struct SocketLossTests {
     (ETIMEDOUT, false, .notFound),
     (EHOSTDOWN, false, .notFound),
     (ENOSYS, false, .failedToEstablish),
+    (ENOTCONN, false, .failedToEstablish),
     (EBUSY, false, .busy),
     (EMLINK, false, .busy),
     (EHOSTUNREACH, false, .adapterOff),

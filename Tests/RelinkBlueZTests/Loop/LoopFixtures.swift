@@ -6,6 +6,7 @@ import Testing
 @testable import RelinkBlueZ
 
 /// Makes a loop, runs the test, and ends the loop.
+@discardableResult
 func withLoop<Result>(_ body: (RadioLoop) async throws -> Result) async throws -> Result {
   let loop = try RadioLoop()
   defer { loop.stop() }
@@ -60,10 +61,42 @@ final class Facts<Fact: Sendable & Equatable>: Sendable {
   }
 }
 
+/// The test's end of a connection.
+final class FarEnd: Sendable {
+  private let open: Mutex<Int32>
+
+  init(_ descriptor: Int32) { open = Mutex(descriptor) }
+
+  deinit { close() }
+
+  func send(_ bytes: [UInt8]) {
+    let sent = open.withLock { Glibc.send($0, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
+    #expect(sent == bytes.count)
+  }
+
+  /// The next datagram, awaited for at most 10 s; empty at the end of file.
+  func receive() -> [UInt8] {
+    var buffer = [UInt8](repeating: 0, count: 4_096)
+    return open.withLock { descriptor in
+      var events = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      #expect(poll(&events, 1, 10_000) == 1)
+      let length = recv(descriptor, &buffer, buffer.count, 0)
+      return Array(buffer.prefix(max(length, 0)))
+    }
+  }
+
+  func close() {
+    open.withLock { descriptor in
+      if descriptor >= 0 { Glibc.close(descriptor) }
+      descriptor = -1
+    }
+  }
+}
+
 /// Two connected sockets: the near one is for the code under test, which closes it, the far one for the test.
 final class SocketPair: Sendable {
   let near: Int32
-  private let open: Mutex<Int32>
+  let far: FarEnd
 
   init() throws {
     var descriptors: [Int32] = [-1, -1]
@@ -71,31 +104,6 @@ final class SocketPair: Sendable {
     let result = socketpair(AF_UNIX, type, 0, &descriptors)
     try #require(result == 0)
     near = descriptors[0]
-    open = Mutex(descriptors[1])
-  }
-
-  deinit { closeFar() }
-
-  func sendFromFar(_ bytes: [UInt8]) {
-    let sent = open.withLock { send($0, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
-    #expect(sent == bytes.count)
-  }
-
-  /// The next datagram at the far end; empty at the end of file.
-  func receiveAtFar() -> [UInt8] {
-    var buffer = [UInt8](repeating: 0, count: 4_096)
-    return open.withLock { far in
-      var events = pollfd(fd: far, events: Int16(POLLIN), revents: 0)
-      #expect(poll(&events, 1, 10_000) == 1)
-      let length = recv(far, &buffer, buffer.count, 0)
-      return Array(buffer.prefix(max(length, 0)))
-    }
-  }
-
-  func closeFar() {
-    open.withLock { far in
-      if far >= 0 { close(far) }
-      far = -1
-    }
+    far = FarEnd(descriptors[1])
   }
 }

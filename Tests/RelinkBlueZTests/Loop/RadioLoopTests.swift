@@ -137,7 +137,7 @@ import Testing
         busy.start()
         return try loop.register(OwnedDescriptor(adopting: pair.near), for: .readable, listener).get()
       }
-      pair.sendFromFar([1])
+      pair.far.send([1])
       #expect(await facts.first(1).first == "ready")
       try await loop.run {
         busy.stop()
@@ -154,7 +154,7 @@ import Testing
       // Both become ready before the loop looks, and who is told first closes both.
       try await loop.run {
         try rivals.register(pairs.map(\.near))
-        for pair in pairs { pair.sendFromFar([1]) }
+        for pair in pairs { pair.far.send([1]) }
       }
       _ = await facts.first(1)
       try await loop.run {}
@@ -191,7 +191,7 @@ import Testing
     }
     loop.stop()
     #expect(facts.all == Array(0..<500))
-    #expect(pair.receiveAtFar() == [], "the far end sees the end of file")
+    #expect(pair.far.receive() == [], "the far end sees the end of file")
     loop.post { facts.add(-1) }
     #expect(await facts.first(501).last == -1)
     loop.stop()

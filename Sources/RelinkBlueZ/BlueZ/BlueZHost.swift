@@ -1,0 +1,211 @@
+internal import BluetoothWire
+internal import CBlueZ
+internal import Glibc
+internal import Relink
+internal import Synchronization
+
+/// What the kernel knows of adapters and links, for one transport; used on the loop.
+final class BlueZHost {
+  /// How often adapters are looked at where the management channel tells nothing.
+  private static let lookInterval = Duration.seconds(1)
+
+  let loop: RadioLoop
+  let registry = DeviceRegistry()
+  private let selection: AdapterSelection
+  private let queries: OwnedDescriptor
+  private var management: ManagementChannel?
+  private var state: AdapterState
+  private let mayEnd = Atomic<Bool>(false)
+  private var parked: [DeviceAddress: ParkedConnect] = [:]
+
+  init(_ selection: AdapterSelection, on loop: RadioLoop) throws(RelinkError) {
+    let opened = relink_hci_open()
+    guard opened >= 0 else { throw BlueZHost.noBluetooth(-opened) }
+    queries = OwnedDescriptor(adopting: opened)
+    self.loop = loop
+    let adapters = BlueZHost.adapters(of: opened)
+    self.selection = try selection.resolved(among: adapters)
+    state = self.selection.state(among: adapters)
+  }
+
+  static func noBluetooth(_ error: Int32) -> RelinkError {
+    let advice =
+      switch error {
+      case EAFNOSUPPORT, EPROTONOSUPPORT:
+        "load the kernel's Bluetooth modules (modprobe bluetooth); a container needs the host's network namespace"
+      case EPERM, EACCES:
+        "allow Bluetooth sockets for this process (systemd: RestrictAddressFamilies, or a seccomp filter)"
+      default:
+        "\(SystemError(number: error).text)"
+      }
+    return RelinkError(
+      .adapterUnavailable, "This system offers no Bluetooth sockets (error \(error)): \(advice).")
+  }
+
+  /// Begins to listen to the kernel; to be called on the loop.
+  func start() {
+    management = ManagementChannel(on: loop) { [weak self] event in self?.received(event) }
+    if management == nil { lookAgainLater() }
+  }
+
+  /// Stops listening; to be called on the loop.
+  func stop() {
+    management?.close()
+    management = nil
+    loop.cancelTimer(TimerID(owner: self, number: 0))
+  }
+
+  // MARK: Adapters
+
+  private static func adapters(of queries: Int32) -> [AdapterRecord] {
+    withUnsafeTemporaryAllocation(of: relink_adapter.self, capacity: Int(RELINK_ADAPTER_LIMIT)) { buffer in
+      let count = Int(relink_hci_adapters(queries, buffer.baseAddress))
+      return buffer.prefix(max(count, 0)).map { adapter in
+        AdapterRecord(
+          index: adapter.index, address: BluetoothAddress(wire: adapter.address), isUp: adapter.is_up != 0)
+      }
+    }
+  }
+
+  private var adapters: [AdapterRecord] { BlueZHost.adapters(of: queries.rawValue) }
+
+  /// Asks the kernel each time: the answer decides what a session waits for.
+  var adapterState: AdapterState { selection.state(among: adapters) }
+
+  /// What a socket is bound to: the adapter by its public address, or any.
+  ///
+  /// An adapter without a public address can only be reached as the one that the kernel chooses.
+  var source: (bytes: [UInt8], type: UInt8) {
+    if case .address(let address) = selection {
+      (address.littleEndianBytes, ManagementAddressType.lePublic.rawValue)
+    } else {
+      ([UInt8](repeating: 0, count: Int(RELINK_ADDRESS_LENGTH)), ManagementAddressType.leRandom.rawValue)
+    }
+  }
+
+  private func lookAtAdapters() {
+    let now = adapterState
+    guard now != state else { return }
+    state = now
+    for (_, handler) in registry.handlers { handler.adapterChanged(now) }
+  }
+
+  private func lookAgainLater() {
+    let next = loop.now.advanced(by: BlueZHost.lookInterval)
+    loop.setTimer(TimerID(owner: self, number: 0), at: next) { [weak self] in
+      self?.lookAtAdapters()
+      self?.lookAgainLater()
+    }
+  }
+
+  private func received(_ event: ManagementNews) {
+    switch event {
+    case .adaptersChanged: lookAtAdapters()
+    case .mayEndLinks: mayEnd.store(true, ordering: .relaxed)
+    case .closed:
+      management = nil
+      lookAgainLater()
+    }
+  }
+
+  // MARK: Links
+
+  /// The LE links of the adapters that are meant.
+  func links() -> [LinkRecord] {
+    adapters.filter(selection.includes).flatMap { adapter in
+      withUnsafeTemporaryAllocation(of: relink_connection.self, capacity: Int(RELINK_CONNECTION_LIMIT)) {
+        buffer in
+        let count = Int(relink_hci_connections(queries.rawValue, adapter.index, buffer.baseAddress))
+        return buffer.prefix(max(count, 0)).map { connection in
+          LinkRecord(address: BluetoothAddress(wire: connection.address), state: connection.state)
+        }
+      }
+    }
+  }
+
+  /// Whether the host has a link to the device, whoever brought it up and whether or not it is being ended.
+  func hasLink(to device: DeviceAddress) -> Bool {
+    links().contains { $0.exists && $0.address == device.address }
+  }
+
+  /// Whether links can be ended at once; false until the kernel has said so.
+  ///
+  /// May be read on any thread.
+  var mayEndLinks: Bool { mayEnd.load(ordering: .relaxed) }
+
+  /// Ends the link to a device where that is permitted; otherwise it ends by itself 2 s after its last socket.
+  func endLink(to device: DeviceAddress) {
+    guard let management else { return }
+    for adapter in adapters where adapter.isUp && selection.includes(adapter) {
+      management.send(
+        .disconnect(address: device.address, type: device.managementType), to: adapter.index)
+    }
+  }
+
+  // MARK: Connects that nobody waits for
+
+  func park(_ registration: DescriptorRegistration, since: MonotonicInstant, for device: DeviceAddress) {
+    parked[device] = ParkedConnect(registration, since: since, device, host: self)
+  }
+
+  func hasParked(_ device: DeviceAddress) -> Bool { parked[device] != nil }
+
+  /// Gives a parked connect to the caller, who has its descriptor handed over.
+  @discardableResult func takeParked(_ device: DeviceAddress) -> ParkedConnect? {
+    parked.removeValue(forKey: device)
+  }
+
+  // MARK: What else is known of a loss
+
+  /// The same loss with the management interface's reason behind it, where that told one.
+  func withManagementReason(_ loss: LinkLoss, for device: DeviceAddress) -> LinkLoss {
+    // The kernel queued it before it woke the socket, but both may have become readable in one round.
+    management?.readPending()
+    guard let reason = management?.takeReason(for: device) else { return loss }
+    let told = loss.adding([.management(reason.rawValue)])
+    guard told.reason == .unknown || told.evidence.first == .endOfFile else { return told }
+    return LinkLoss(BlueZHost.reading(of: reason) ?? told.reason, evidence: told.evidence)
+  }
+
+  static func reading(of reason: ManagementDisconnectReason) -> DisconnectReason? {
+    switch reason {
+    case .connectionTimeout: .supervisionTimeout
+    case .localHost, .localHostSuspend: .localHostTerminated
+    case .remote: .remoteUserTerminated
+    case .authenticationFailure: .authenticationFailure
+    default: nil
+    }
+  }
+
+  /// The same loss, or that of the adapter where there is no adapter to have a link with.
+  func withAdapterState(_ loss: LinkLoss) -> LinkLoss {
+    loss.with(adapterState)
+  }
+}
+
+extension LinkLoss {
+  /// A loss that was seen while the adapter was in this state: without an adapter every link and dial ends.
+  func with(_ adapter: AdapterState) -> LinkLoss {
+    guard reason != .requested else { return self }
+    switch adapter {
+    case .on:
+      // What the kernel says where no adapter has a way; the adapter came back since.
+      return self
+    case .off:
+      return LinkLoss(.adapterOff, evidence: evidence)
+    case .missing:
+      return LinkLoss(.adapterMissing, evidence: evidence)
+    }
+  }
+}
+
+extension BluetoothAddress {
+  /// The address in the order of the wire.
+  init(wire: (UInt8, UInt8, UInt8, UInt8, UInt8, UInt8)) {
+    let octets = [wire.5, wire.4, wire.3, wire.2, wire.1, wire.0]
+    self.init(octets.reduce(0) { $0 << 8 | UInt64($1) })
+  }
+}
+
+// Everything that is not `let` is touched on the loop alone.
+extension BlueZHost: @unchecked Sendable {}

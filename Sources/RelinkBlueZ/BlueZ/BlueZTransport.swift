@@ -1,0 +1,117 @@
+internal import CBlueZ
+public import Relink
+
+/// A transport over the Bluetooth of a Linux host: ATT sockets of the kernel, without bluetoothd.
+///
+/// A device is its address with the type of the address, `C0:DE:00:00:00:01/random`. A dial is a connect that is pending
+/// in the kernel and completes when the device is heard. No privilege is needed. With CAP_NET_ADMIN, links are ended at
+/// once instead of after 2 s, and the kernel's own reasons are among the evidence.
+///
+/// A link is one ACL link, from up to gone: a link that is still there, left by another socket or process, is never
+/// taken over but waited out.
+public final class BlueZTransport: Transport {
+  private let host: BlueZHost
+
+  /// Makes a transport on the loop of this process.
+  ///
+  /// - Parameter adapter: Which adapter to use.
+  /// - Throws: `adapterUnavailable` when the system has no Bluetooth sockets or no adapter of that number; `system`
+  ///   when the loop could not be made.
+  public convenience init(adapter: AdapterSelection = .any) throws(RelinkError) {
+    try self.init(adapter: adapter, on: RadioLoop.shared())
+  }
+
+  /// Makes a transport on a loop.
+  ///
+  /// - Parameters:
+  ///   - adapter: Which adapter to use.
+  ///   - loop: Where the transport and each session over it run.
+  /// - Throws: `adapterUnavailable` when the system has no Bluetooth sockets or no adapter of that number.
+  public init(adapter: AdapterSelection = .any, on loop: RadioLoop) throws(RelinkError) {
+    host = try BlueZHost(adapter, on: loop)
+    loop.post { [host] in host.start() }
+  }
+
+  deinit {
+    host.loop.post { [host] in host.stop() }
+  }
+
+  // MARK: Transport
+
+  /// The loop.
+  public var executor: any SessionExecutor { host.loop }
+
+  /// The kernel folds most reasons into few; links are ended at once where this process may do that.
+  public var capabilities: TransportCapabilities {
+    TransportCapabilities(knowsExactReason: false, endsLinks: host.mayEndLinks)
+  }
+
+  /// The state of the chosen adapter; of the best one where any will do.
+  ///
+  /// - Parameter device: The device.
+  /// - Returns: The state at this moment.
+  public func adapterState(for device: DeviceID) -> AdapterState { host.adapterState }
+
+  /// The devices to which the host has LE links now, whoever brought them up.
+  ///
+  /// The kernel does not tell the type of their addresses: that of a registered device is known, the others are taken
+  /// for random if their two top bits are set, as those of static random addresses are, and for public otherwise.
+  ///
+  /// - Returns: The devices, in no order.
+  public func existingLinks() -> [DeviceID] {
+    let known = host.registry.handlers.map(\.device)
+    return host.links().filter(\.exists).map { link in
+      known.first { $0.address == link.address }
+        ?? DeviceID(address: link.address, type: link.address.randomKind == .static ? .random : .public)
+    }
+  }
+
+  /// Makes `handler` the receiver of everything about `device`; held weakly.
+  ///
+  /// - Parameters:
+  ///   - handler: The receiver.
+  ///   - device: The device.
+  /// - Throws: `sessionExists` while another handler is registered for the device; `invalidArgument` for a device that
+  ///   is no Bluetooth address.
+  public func register(_ handler: any LinkHandler, for device: DeviceID) throws(RelinkError) {
+    guard DeviceAddress(device) != nil else {
+      throw RelinkError(
+        .invalidArgument,
+        "\(device) is no Bluetooth address with its type; write AA:BB:CC:DD:EE:FF/random or /public.")
+    }
+    try host.registry.register(handler, for: device)
+  }
+
+  /// Takes the registration back.
+  ///
+  /// - Parameter device: The device.
+  public func unregister(_ device: DeviceID) {
+    host.registry.unregister(device)
+  }
+
+  /// Waits for the device with a pending connect, after a link that is still there is gone.
+  ///
+  /// Without a limit it waits until it is cancelled; the connect is renewed each minute. A dial that is given up leaves
+  /// its connect pending for at most that long, for the next dial to take over; a link that comes of it is ended. A link that does not go within
+  /// 36 s, and a device whose ATT channel another program holds, end the attempt with `busy`.
+  ///
+  /// - Parameters:
+  ///   - device: The device.
+  ///   - attempt: The name of the attempt.
+  ///   - options: The limit of the attempt.
+  /// - Returns: The attempt, which can be cancelled.
+  public func dial(_ device: DeviceID, attempt: AttemptID, options: DialOptions) -> any Attempt {
+    guard let address = DeviceAddress(device) else {
+      // `register` takes no such device, so nobody waits for an answer.
+      return NoDial()
+    }
+    let dial = L2CAPDial(device, address, attempt, options, host: host)
+    host.loop.post { dial.start() }
+    return dial
+  }
+}
+
+/// A dial to something that is no device.
+private final class NoDial: Attempt {
+  func cancel() {}
+}

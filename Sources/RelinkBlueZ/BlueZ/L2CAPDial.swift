@@ -1,0 +1,128 @@
+internal import CBlueZ
+internal import Glibc
+internal import Relink
+
+/// One dial of a ``BlueZTransport``: an armed connect that the kernel completes when it hears the device.
+///
+/// A dial that is given up leaves its connect to ``ParkedConnect``.
+final class L2CAPDial: Attempt, DescriptorHandler {
+  private let device: DeviceID
+  private let address: DeviceAddress
+  private let attempt: AttemptID
+  private let host: BlueZHost
+  private var machine: L2CAPDialStateMachine
+  private var registration: DescriptorRegistration?
+  private var armedAt = MonotonicInstant.zero
+
+  init(
+    _ device: DeviceID, _ address: DeviceAddress, _ attempt: AttemptID, _ options: DialOptions,
+    host: BlueZHost
+  ) {
+    self.device = device
+    self.address = address
+    self.attempt = attempt
+    self.host = host
+    machine = L2CAPDialStateMachine(deadline: options.limit.map { host.loop.now.advanced(by: $0) })
+  }
+
+  /// Called on the loop, and never inside a call of the session.
+  func start() {
+    perform(machine.started())
+  }
+
+  func cancel() {
+    host.loop.checkIsolated()
+    perform(machine.cancelled(), isPosted: true)
+  }
+
+  func descriptorReady(_ events: DescriptorEvents) {
+    guard let registration else { return }
+    var error = relink_socket_error(registration.descriptor)
+    // A hang-up without an error is no connection either.
+    if error == 0, !events.contains(.writable) { error = ENOTCONN }
+    perform(machine.becameWritable(error: error, now: host.loop.now))
+  }
+
+  /// Delivers at once, or in a later job where the session itself made the call.
+  private func perform(_ actions: [L2CAPDialStateMachine.Action], isPosted: Bool = false) {
+    for action in actions {
+      switch action {
+      case .look:
+        // Nobody would receive the link of a session that was dropped without a word.
+        guard host.registry.handler(for: device) != nil else { return perform(machine.cancelled()) }
+        // What a parked connect brings up is new, and nobody has used it.
+        let isLinkThere = !host.hasParked(address) && host.hasLink(to: address)
+        perform(machine.looked(isLinkThere: isLinkThere, now: host.loop.now))
+      case .endLink:
+        host.endLink(to: address)
+      case .connect:
+        perform(machine.connectReturned(connect(), armedAt: armedAt, now: host.loop.now))
+      case .closeSocket:
+        if let registration { host.loop.close(registration) }
+        registration = nil
+      case .parkSocket:
+        if let registration { host.park(registration, since: armedAt, for: address) }
+        registration = nil
+      case .setTimer(let instant):
+        host.loop.setTimer(TimerID(owner: self, number: 0), at: instant) {
+          self.perform(self.machine.timerFired(now: self.host.loop.now))
+        }
+      case .cancelTimer:
+        host.loop.cancelTimer(TimerID(owner: self, number: 0))
+      case .up:
+        deliverLink()
+      case .failed(let loss):
+        if isPosted {
+          host.loop.post { self.deliverFailure(loss) }
+        } else {
+          deliverFailure(loss)
+        }
+      }
+    }
+  }
+
+  /// The error number of the connect, or of what had to come before it; 0 when it is done.
+  private func connect() -> Int32 {
+    if let parked = host.takeParked(address) {
+      host.loop.hand(parked.registration, to: self)
+      registration = parked.registration
+      armedAt = parked.since
+      return EINPROGRESS
+    }
+    armedAt = host.loop.now
+    let source = host.source
+    let opened = source.bytes.withUnsafeBufferPointer { relink_l2cap_open($0.baseAddress, source.type) }
+    guard opened >= 0 else { return -opened }
+    let descriptor = OwnedDescriptor(adopting: opened)
+    _ = relink_socket_set_send_timeout(
+      opened, L2CAPDialStateMachine.kernelLimit.clampedNanoseconds / 1_000_000)
+    let result = address.bytes.withUnsafeBufferPointer {
+      relink_l2cap_connect(opened, $0.baseAddress, address.kernelType)
+    }
+    guard result == 0 || result == -EINPROGRESS else { return -result }
+    switch host.loop.register(descriptor, for: .writable, self) {
+    case .success(let registration): self.registration = registration
+    case .failure(let error): return error.number
+    }
+    return -result
+  }
+
+  private func deliverLink() {
+    guard let registration, let descriptor = host.loop.release(registration) else { return }
+    self.registration = nil
+    let mtu = Int(relink_l2cap_mtu(descriptor.rawValue))
+    let channel = SeqPacketChannel(
+      descriptor, on: host.loop, maximumPDULength: mtu < 23 ? 517 : min(mtu, 517),
+      ending: L2CAPEnding(address, host: host))
+    guard let (link, handler) = host.registry.link(to: device, over: channel, on: host.loop) else { return }
+    link.start()
+    handler.linkUp(link, attempt: attempt)
+  }
+
+  private func deliverFailure(_ loss: LinkLoss) {
+    host.registry.handler(for: device)?.attemptFailed(attempt, host.withAdapterState(loss))
+  }
+}
+
+// Everything that is not `let` is touched on the loop alone.
+extension L2CAPDial: @unchecked Sendable {}

@@ -1,0 +1,158 @@
+internal import Glibc
+internal import Relink
+
+/// Decides what a dial over an L2CAP ATT socket does next.
+///
+/// ```
+///          ┌──────── link is there ────────┐
+///          │                               ▼
+/// looking ─┤                        waitingForOldLink ── too long ──▶ ended
+///   ▲      │                        ▲      │ gone
+///   │      └── no link ─▶ arming ◀──│──────┘
+///   │                     │    └────┘ connect() adopted a living link
+///   └──── 60 s ──── armed ┘
+///                     └── writable, error, limit, cancelled ──▶ ended
+/// ```
+struct L2CAPDialStateMachine {
+  /// What to do, in this order.
+  enum Action: Equatable {
+    /// See whether the host has a link to the device, and say so with `looked`.
+    case look
+    /// End the link to the device where that is permitted.
+    case endLink
+    /// Open a socket, call connect and say with `connectReturned` what it returned.
+    case connect
+    case closeSocket
+    /// Leave the pending connect to itself, for the next dial of the device or for its own end.
+    ///
+    /// To close it may wedge the kernel: if the device was heard just now, the kernel (6.1) can cancel the connection
+    /// before it has asked for it, and then nobody reaches the device until the adapter is switched off and on.
+    case parkSocket
+    case setTimer(MonotonicInstant)
+    case cancelTimer
+    /// The socket is connected. Nothing follows.
+    case up
+    /// There is no link. Nothing follows.
+    case failed(LinkLoss)
+  }
+
+  private enum State {
+    /// Exits: `waitingForOldLink`, `arming`.
+    case looking
+    /// Exits: `arming`, `ended`.
+    case waitingForOldLink(until: MonotonicInstant)
+    /// Exits: `armed`, `waitingForOldLink`, `ended`.
+    case arming
+    /// Exits: `looking`, `ended`.
+    case armed(since: MonotonicInstant)
+    case ended
+  }
+
+  /// How often a link that has to go is looked for.
+  static let pollInterval = Duration.milliseconds(50)
+  /// The longest supervision timeout (32 s, Core Specification Vol 6 Part B 4.5.2) and what the kernel takes besides.
+  static let oldLinkLimit = Duration.seconds(36)
+  /// How long the kernel keeps a connect pending (SO_SNDTIMEO); then it is renewed, since one now and then hangs.
+  static let kernelLimit = Duration.seconds(60)
+  /// When a connect that the kernel should have ended is given up.
+  static let watchdog = Duration.seconds(63)
+
+  private let deadline: MonotonicInstant
+  private var state = State.looking
+
+  init(deadline: MonotonicInstant?) {
+    self.deadline = deadline ?? .distantFuture
+  }
+
+  mutating func started() -> [Action] {
+    [.look]
+  }
+
+  /// The host was asked for its links.
+  mutating func looked(isLinkThere: Bool, now: MonotonicInstant) -> [Action] {
+    switch state {
+    case .looking:
+      if isLinkThere { return waitForOldLink(now) }
+      state = .arming
+      return [.connect]
+    case .waitingForOldLink(let until):
+      guard isLinkThere else {
+        state = .arming
+        return [.connect]
+      }
+      guard now < min(until, deadline) else {
+        state = .ended
+        let seen = Evidence.observation(
+          "an earlier link to the device, or one of another program, does not end")
+        return [.failed(LinkLoss(.busy, evidence: [seen]))]
+      }
+      return [.setTimer(now.advanced(by: Self.pollInterval))]
+    case .arming, .armed, .ended:
+      return []
+    }
+  }
+
+  private mutating func waitForOldLink(_ now: MonotonicInstant) -> [Action] {
+    state = .waitingForOldLink(until: now.advanced(by: Self.oldLinkLimit))
+    return [.endLink, .setTimer(now.advanced(by: Self.pollInterval))]
+  }
+
+  /// The socket could not be opened, or connect returned this error number, or 0.
+  ///
+  /// `armedAt` is when it was called: earlier than now where a parked connect was taken over.
+  mutating func connectReturned(_ error: Int32, armedAt: MonotonicInstant, now: MonotonicInstant) -> [Action]
+  {
+    guard case .arming = state else { return [] }
+    switch error {
+    case EINPROGRESS:
+      state = .armed(since: armedAt)
+      return [.setTimer(min(armedAt.advanced(by: Self.watchdog), deadline))]
+    case 0:
+      // Done at once: it adopted a link that lives, with whatever its last user left on it.
+      return [.closeSocket] + waitForOldLink(now)
+    default:
+      state = .ended
+      return [.closeSocket, .failed(LinkLoss.dial(error, call: .connect, timeIsUp: false))]
+    }
+  }
+
+  /// The socket became writable, or hung up; `error` is what was pending on it, or 0.
+  mutating func becameWritable(error: Int32, now: MonotonicInstant) -> [Action] {
+    guard case .armed(let since) = state else { return [] }
+    // A little early: the kernel counts in ticks of its own.
+    let timeIsUp = since.duration(to: now) >= Self.kernelLimit - .seconds(1)
+    if timeIsUp, [ECONNREFUSED, ETIMEDOUT].contains(error), now < deadline {
+      state = .looking
+      return [.cancelTimer, .closeSocket, .look]
+    }
+    state = .ended
+    if error == 0 { return [.cancelTimer, .up] }
+    return [
+      .cancelTimer, .closeSocket, .failed(LinkLoss.dial(error, call: .pendingError, timeIsUp: timeIsUp)),
+    ]
+  }
+
+  mutating func timerFired(now: MonotonicInstant) -> [Action] {
+    switch state {
+    case .waitingForOldLink:
+      return [.look]
+    case .armed(let since):
+      if now >= deadline {
+        state = .ended
+        let heard = Evidence.observation("the device was not heard in the time of the dial")
+        return [.parkSocket, .failed(LinkLoss(.notFound, evidence: [heard]))]
+      }
+      guard since.duration(to: now) >= Self.watchdog else { return [] }
+      state = .looking
+      return [.closeSocket, .look]
+    case .looking, .arming, .ended:
+      return []
+    }
+  }
+
+  mutating func cancelled() -> [Action] {
+    if case .ended = state { return [] }
+    state = .ended
+    return [.cancelTimer, .parkSocket, .failed(LinkLoss(.requested))]
+  }
+}

@@ -1,0 +1,98 @@
+internal import CBlueZ
+internal import Relink
+
+/// Ends the ACL link beneath an ATT socket, which outlives the socket by about 2 s where nobody ends it.
+final class L2CAPEnding: LinkEnding {
+  /// How long a socket on which nothing was received is kept open for its first answer.
+  static let firstAnswerLimit = Duration.seconds(2)
+  /// How long a closed link is awaited before its end is reported all the same.
+  static let goneLimit = Duration.seconds(10)
+
+  private let address: DeviceAddress
+  private let host: BlueZHost
+
+  init(_ address: DeviceAddress, host: BlueZHost) {
+    self.address = address
+    self.host = host
+  }
+
+  func end(
+    _ registration: DescriptorRegistration, hasSent: Bool, hasReceived: Bool,
+    gone: @escaping @Sendable (LinkLoss) -> Void
+  ) {
+    let closing = ClosingLink(registration, address, host: host, gone)
+    if hasReceived {
+      closing.closeSocket()
+    } else {
+      closing.awaitFirstAnswer(asks: !hasSent)
+    }
+  }
+
+  func explain(_ loss: LinkLoss) -> LinkLoss {
+    host.withAdapterState(host.withManagementReason(loss, for: address))
+  }
+}
+
+/// A link on its way out.
+private final class ClosingLink: DescriptorHandler {
+  private let registration: DescriptorRegistration
+  private let address: DeviceAddress
+  private let host: BlueZHost
+  private let gone: @Sendable (LinkLoss) -> Void
+  private var reportAt = MonotonicInstant.distantFuture
+
+  init(
+    _ registration: DescriptorRegistration, _ address: DeviceAddress, host: BlueZHost,
+    _ gone: @escaping @Sendable (LinkLoss) -> Void
+  ) {
+    self.registration = registration
+    self.address = address
+    self.host = host
+    self.gone = gone
+  }
+
+  private var timer: TimerID { TimerID(owner: self, number: 0) }
+
+  /// Closing an ATT socket on which nothing was ever received stops some kernels (6.1.192) if its link goes first.
+  func awaitFirstAnswer(asks: Bool) {
+    host.loop.hand(registration, to: self)
+    host.loop.watch(registration, for: [.readable, .peerHangup])
+    if asks {
+      // Exchange MTU Request for the smallest MTU (Core Specification Vol 3 Part F 3.4.2.1): any server answers it.
+      let request: [UInt8] = [0x02, 23, 0]
+      _ = request.withUnsafeBytes { relink_send(registration.descriptor, $0.baseAddress, $0.count) }
+    }
+    let limit = host.loop.now.advanced(by: L2CAPEnding.firstAnswerLimit)
+    host.loop.setTimer(timer, at: limit) { self.closeSocket() }
+  }
+
+  /// An answer, or the loss of the link: the socket has nothing to wait for any more.
+  func descriptorReady(_ events: DescriptorEvents) {
+    let buffer = host.loop.receiveBuffer
+    _ = relink_receive(registration.descriptor, buffer.baseAddress, buffer.count)
+    closeSocket()
+  }
+
+  func closeSocket() {
+    host.loop.close(registration)
+    host.endLink(to: address)
+    reportAt = host.loop.now.advanced(by: L2CAPEnding.goneLimit)
+    // In a later job, as the contract asks: the user of the channel may be in its `close`.
+    host.loop.setTimer(timer, at: host.loop.now) { self.look() }
+  }
+
+  private func look() {
+    let now = host.loop.now
+    if !host.hasLink(to: address) {
+      gone(LinkLoss(.requested))
+    } else if now >= reportAt {
+      gone(
+        LinkLoss(.requested, evidence: [.observation("the link was still there 10 s after it was closed")]))
+    } else {
+      host.loop.setTimer(timer, at: now.advanced(by: L2CAPDialStateMachine.pollInterval)) { self.look() }
+    }
+  }
+}
+
+// Everything that is not `let` is touched on the loop alone.
+extension ClosingLink: @unchecked Sendable {}

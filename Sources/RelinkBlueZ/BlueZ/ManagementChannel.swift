@@ -1,0 +1,139 @@
+internal import BluetoothWire
+internal import CBlueZ
+internal import Glibc
+internal import Relink
+
+/// What the management channel has to tell beside reasons.
+enum ManagementNews: Sendable {
+  /// An adapter came, went, or was switched.
+  case adaptersChanged
+  /// The kernel lets this process end links.
+  case mayEndLinks
+  /// The channel is at its end.
+  case closed
+}
+
+/// The kernel's management interface, used on the loop.
+///
+/// Anybody may bind it and hears of adapters. Events of devices, and ending links, need CAP_NET_ADMIN.
+final class ManagementChannel: DescriptorHandler {
+  private let loop: RadioLoop
+  private let tell: @Sendable (ManagementNews) -> Void
+  private var registration: DescriptorRegistration?
+  private var counts = LinkCounts()
+
+  /// Nil where the channel cannot be had; to be called on the loop.
+  init?(on loop: RadioLoop, _ tell: @escaping @Sendable (ManagementNews) -> Void) {
+    self.loop = loop
+    self.tell = tell
+    let opened = relink_management_open()
+    guard opened >= 0 else { return nil }
+    guard let registration = try? loop.register(OwnedDescriptor(adopting: opened), for: .readable, self).get()
+    else { return nil }
+    self.registration = registration
+    send(.readControllerIndexList, to: ManagementPacket.noController)
+  }
+
+  func close() {
+    if let registration { loop.close(registration) }
+    registration = nil
+  }
+
+  func send(_ command: ManagementCommand, to index: UInt16) {
+    guard let registration else { return }
+    let bytes = command.encoded(index: index)
+    // Refusals come as events; a full socket means that the kernel is gone.
+    _ = bytes.withUnsafeBytes { relink_send(registration.descriptor, $0.baseAddress, $0.count) }
+  }
+
+  /// Why the latest link to a device ended, if that was told since the last time it was asked for.
+  func takeReason(for device: DeviceAddress) -> ManagementDisconnectReason? {
+    counts.takeReason(for: device.address)
+  }
+
+  // MARK: What comes
+
+  func descriptorReady(_ events: DescriptorEvents) {
+    readPending()
+    guard let registration, !events.isDisjoint(with: [.error, .hangup]) else { return }
+    if relink_socket_error(registration.descriptor) != 0 || events.contains(.hangup) {
+      close()
+      tell(.closed)
+    }
+  }
+
+  func readPending() {
+    // Bounded: a flood of advertisements of somebody's discovery must not keep the loop.
+    for _ in 0..<64 {
+      guard let registration else { return }
+      let buffer = loop.receiveBuffer
+      let length = relink_receive(registration.descriptor, buffer.baseAddress, buffer.count)
+      guard length > 0 else { return }
+      let bytes = UnsafeRawBufferPointer(start: buffer.baseAddress, count: min(Int(length), buffer.count))
+      if let packet = try? ManagementPacket(decoding: bytes.bytes) { received(packet) }
+    }
+  }
+
+  private func received(_ packet: ManagementPacket) {
+    switch ManagementEvent(packet) {
+    case .commandComplete(.readControllerIndexList, _, .controllerIndexList(let indices)):
+      for index in indices { send(.getConnections, to: index) }
+      tellLater(.adaptersChanged)
+    case .commandComplete(.getConnections, _, _):
+      // Whatever it says: want of a privilege would have been a status alone. Ending links asks for the same one.
+      tellLater(.mayEndLinks)
+    case .indexAdded:
+      send(.getConnections, to: packet.index)
+      tellLater(.adaptersChanged)
+    case .indexRemoved, .newSettings:
+      tellLater(.adaptersChanged)
+    case .deviceConnected(let device, _, _):
+      counts.connected(device.address)
+    case .deviceDisconnected(let device, let reason):
+      counts.disconnected(device.address, reason)
+    default:
+      break
+    }
+  }
+
+  /// In a job of its own: packets are also read inside calls that sessions make.
+  private func tellLater(_ news: ManagementNews) {
+    loop.post { [tell] in tell(news) }
+  }
+}
+
+/// How many links each device has had and lost, so that the word about one is not taken for another's.
+struct LinkCounts {
+  private struct Count {
+    var connected = 0
+    var disconnected = 0
+    var reason: ManagementDisconnectReason?
+  }
+
+  private var counts: [BluetoothAddress: Count] = [:]
+
+  mutating func connected(_ address: BluetoothAddress) {
+    var count = counts[address] ?? Count()
+    count.connected += 1
+    // What was told of the link before is no news of this one.
+    count.reason = nil
+    counts[address] = count
+  }
+
+  mutating func disconnected(_ address: BluetoothAddress, _ reason: ManagementDisconnectReason) {
+    // One that was connected before the channel was bound has no count of its own.
+    guard var count = counts[address], count.disconnected < count.connected else { return }
+    count.disconnected += 1
+    count.reason = reason
+    counts[address] = count
+  }
+
+  mutating func takeReason(for address: BluetoothAddress) -> ManagementDisconnectReason? {
+    guard let count = counts[address], count.connected == count.disconnected else { return nil }
+    counts[address] = nil
+    return count.reason
+  }
+}
+
+// Everything that is not `let` is touched on the loop alone.
+extension ManagementChannel: @unchecked Sendable {}

@@ -1,0 +1,58 @@
+internal import Relink
+internal import Synchronization
+
+/// The devices of a transport that have somebody to receive what happens to them.
+final class DeviceRegistry: Sendable {
+  private struct Entry {
+    weak var handler: (any LinkHandler)?
+    let tables = AttributeTableMemory()
+  }
+
+  private let entries = Locked<[DeviceID: Entry]>([:])
+
+  func register(_ handler: any LinkHandler, for device: DeviceID) throws(RelinkError) {
+    let isTaken = entries.withLock { entries in
+      if let other = entries[device]?.handler, other !== handler { return true }
+      entries[device, default: Entry()].handler = handler
+      return false
+    }
+    if isTaken {
+      throw RelinkError(.sessionExists, "There is a session for \(device) in this process; use that one.")
+    }
+  }
+
+  func unregister(_ device: DeviceID) {
+    entries.withLock { $0[device] = nil }
+  }
+
+  /// The receiver for a device; nil when it is gone.
+  func handler(for device: DeviceID) -> (any LinkHandler)? {
+    entries.withLock { $0[device]?.handler }
+  }
+
+  /// The receivers that there are.
+  var handlers: [(device: DeviceID, handler: any LinkHandler)] {
+    entries.withLock { entries in
+      entries.compactMap { device, entry in entry.handler.map { (device, $0) } }
+    }
+  }
+
+  /// Makes a link over a connected channel, for whoever receives what happens to the device.
+  func link(to device: DeviceID, over channel: SeqPacketChannel, on loop: RadioLoop) -> (
+    ATTLink, any LinkHandler
+  )? {
+    let entry = entries.withLock { entries in
+      entries[device].flatMap { entry in entry.handler.map { (tables: entry.tables, handler: $0) } }
+    }
+    guard let entry else { return nil }
+    let link = ATTLink(
+      id: DeviceRegistry.nextLinkID(), over: channel, on: loop, for: entry.handler, tables: entry.tables)
+    return (link, entry.handler)
+  }
+
+  private static let linkCount = Atomic<UInt64>(0)
+
+  private static func nextLinkID() -> LinkID {
+    LinkID(rawValue: linkCount.add(1, ordering: .relaxed).newValue)
+  }
+}

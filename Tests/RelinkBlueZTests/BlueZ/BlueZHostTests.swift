@@ -1,0 +1,138 @@
+import BluetoothWire
+import Glibc
+import Relink
+import Testing
+
+@testable import RelinkBlueZ
+
+struct BlueZHostTests {
+  private static let one = BluetoothAddress(0x00_1A_7D_00_00_01)
+  private static let two = BluetoothAddress(0x00_1A_7D_00_00_02)
+
+  private static let adapters = [
+    AdapterRecord(index: 0, address: one, isUp: false), AdapterRecord(index: 3, address: two, isUp: true),
+    AdapterRecord(index: 4, address: BluetoothAddress(0), isUp: true),
+  ]
+
+  // MARK: Adapters
+
+  @Test(arguments: [
+    ("any", AdapterSelection.any), ("hci0", .index(0)), ("12", .index(12)),
+    ("00:1A:7D:00:00:02", .address(two)),
+  ])
+  func selectionsAreRead(text: String, selection: AdapterSelection) {
+    #expect(AdapterSelection(text) == selection)
+    #expect(AdapterSelection(selection.description) == selection)
+  }
+
+  @Test(arguments: ["", "hci", "hci-1", "hci70000", "00:1A:7D:00:00", "all"])
+  func otherTextsAreNoSelection(text: String) {
+    #expect(AdapterSelection(text) == nil)
+  }
+
+  @Test func anAdapterIsItsAddress() throws {
+    let selection = try AdapterSelection.index(3).resolved(among: Self.adapters)
+    #expect(selection == .address(Self.two))
+    // Plugged in again it has another number.
+    let moved = [AdapterRecord(index: 9, address: Self.two, isUp: true)]
+    #expect(selection.state(among: moved) == .on)
+    #expect(try AdapterSelection.index(4).resolved(among: Self.adapters) == .index(4))
+  }
+
+  @Test func anAdapterThatIsNotThereIsSaidWithThoseThatAre() {
+    #expect(throws: RelinkError(.adapterUnavailable, "")) {
+      try AdapterSelection.index(7).resolved(among: Self.adapters)
+    }
+    do {
+      _ = try AdapterSelection.index(7).resolved(among: Self.adapters)
+    } catch {
+      #expect(error.message == "There is no adapter hci7; there is hci0, hci3, hci4.")
+    }
+  }
+
+  @Test func theStateIsThatOfTheAdaptersThatAreMeant() {
+    #expect(AdapterSelection.any.state(among: Self.adapters) == .on)
+    #expect(AdapterSelection.any.state(among: [Self.adapters[0]]) == .off)
+    #expect(AdapterSelection.any.state(among: []) == .missing)
+    #expect(AdapterSelection.address(Self.one).state(among: Self.adapters) == .off)
+    #expect(AdapterSelection.address(Self.two).state(among: [Self.adapters[0]]) == .missing)
+  }
+
+  // MARK: Links
+
+  @Test func aLinkIsThereUntilItIsGoneAndNotWhileItIsOnlyAwaited() {
+    let existing = (UInt16(0)...9).filter { LinkRecord(address: Self.one, state: $0).exists }
+    #expect(existing == [1, 7, 8])
+  }
+
+  @Test func addressesAreReadInTheOrderOfTheWire() throws {
+    let address = BluetoothAddress(wire: (0x01, 0, 0, 0, 0xDE, 0xC0))
+    #expect(address.description == "C0:DE:00:00:00:01")
+    let device = try #require(DeviceID("C0:DE:00:00:00:01/random"))
+    let target = try #require(DeviceAddress(device))
+    #expect(target.bytes == [0x01, 0, 0, 0, 0xDE, 0xC0])
+    #expect(target.kernelType == 2)
+    #expect(DeviceAddress(DeviceID(address: address, type: .public))?.kernelType == 1)
+    #expect(DeviceID("unix:/x").flatMap(DeviceAddress.init) == nil)
+  }
+
+  // MARK: Reasons
+
+  @Test func theReasonOfALinkIsToldOnceAndNeverForTheNextOne() {
+    var counts = LinkCounts()
+    #expect(counts.takeReason(for: Self.one) == nil)
+    counts.connected(Self.one)
+    #expect(counts.takeReason(for: Self.one) == nil, "it is still there")
+    counts.disconnected(Self.one, .remote)
+    counts.disconnected(Self.two, .connectionTimeout)
+    #expect(counts.takeReason(for: Self.one) == .remote)
+    #expect(counts.takeReason(for: Self.one) == nil)
+    #expect(counts.takeReason(for: Self.two) == nil, "a link from before we listened")
+    counts.connected(Self.one)
+    counts.disconnected(Self.one, .remote)
+    counts.connected(Self.one)
+    #expect(counts.takeReason(for: Self.one) == nil, "that was the link before")
+  }
+
+  @Test func everyManagementReasonHasAReadingOrNone() {
+    let readings = (UInt8(0)...255).map { BlueZHost.reading(of: ManagementDisconnectReason(rawValue: $0)) }
+    #expect(
+      Array(readings.prefix(6)) == [
+        nil, .supervisionTimeout, .localHostTerminated, .remoteUserTerminated, .authenticationFailure,
+        .localHostTerminated,
+      ])
+    #expect(readings.dropFirst(6).allSatisfy { $0 == nil })
+  }
+
+  @Test func withoutAnAdapterEveryLossIsTheAdapters() {
+    let loss = LinkLoss(.remoteUserTerminated, evidence: [.system(ECONNRESET, call: .receive)])
+    #expect(loss.with(.on) == loss)
+    #expect(loss.with(.off) == LinkLoss(.adapterOff, evidence: loss.evidence))
+    #expect(loss.with(.missing) == LinkLoss(.adapterMissing, evidence: loss.evidence))
+    #expect(LinkLoss(.requested).with(.off) == LinkLoss(.requested))
+  }
+
+  // MARK: No Bluetooth
+
+  @Test func aSystemWithoutBluetoothIsSaidInOneLineWithWhatToDo() {
+    let error = BlueZHost.noBluetooth(EAFNOSUPPORT)
+    #expect(error.code == .adapterUnavailable)
+    #expect(error.message.contains("modprobe bluetooth"))
+    #expect(!error.description.contains("\n"))
+    #expect(BlueZHost.noBluetooth(EPERM).message.contains("RestrictAddressFamilies"))
+    #expect(BlueZHost.noBluetooth(EMFILE).message.contains("Too many open files"))
+  }
+
+  @Test(.disabled(if: Self.hasBluetooth, "this machine has Bluetooth sockets"))
+  func aTransportOnASystemWithoutBluetoothFailsWithThatError() async throws {
+    try await withLoop { loop in
+      _ = #expect(throws: RelinkError(.adapterUnavailable, "")) { try BlueZTransport(on: loop) }
+    }
+  }
+
+  private static var hasBluetooth: Bool {
+    let descriptor = socket(31, Int32(SOCK_RAW.rawValue), 1)
+    if descriptor >= 0 { close(descriptor) }
+    return descriptor >= 0
+  }
+}

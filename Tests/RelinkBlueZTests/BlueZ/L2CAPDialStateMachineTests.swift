@@ -1,0 +1,162 @@
+import Glibc
+import Relink
+import Testing
+
+@testable import RelinkBlueZ
+
+struct L2CAPDialStateMachineTests {
+  private static let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
+
+  private func at(_ span: Duration) -> MonotonicInstant { Self.start.advanced(by: span) }
+
+  /// The reason of a failure, which is the last of the actions.
+  private func failure(_ actions: [L2CAPDialStateMachine.Action]) -> DisconnectReason? {
+    if case .failed(let loss)? = actions.last { loss.reason } else { nil }
+  }
+
+  /// A dial whose connect is pending in the kernel.
+  private func armed(limit: Duration? = nil) -> L2CAPDialStateMachine {
+    var machine = L2CAPDialStateMachine(deadline: limit.map(at))
+    #expect(machine.started() == [.look])
+    #expect(machine.looked(isLinkThere: false, now: at(.zero)) == [.connect])
+    let timer = min(limit ?? .seconds(63), .seconds(63))
+    #expect(
+      machine.connectReturned(EINPROGRESS, armedAt: at(.zero), now: at(.zero)) == [.setTimer(at(timer))])
+    return machine
+  }
+
+  @Test func aConnectThatCompletesIsALink() {
+    var machine = armed()
+    #expect(machine.becameWritable(error: 0, now: at(.seconds(5))) == [.cancelTimer, .up])
+    #expect(machine.cancelled() == [], "the link was delivered before")
+    #expect(machine.timerFired(now: at(.seconds(60))) == [])
+  }
+
+  @Test func aLinkThatIsThereIsEndedAndWaitedOutBeforeTheConnect() {
+    var machine = L2CAPDialStateMachine(deadline: nil)
+    #expect(machine.started() == [.look])
+    #expect(
+      machine.looked(isLinkThere: true, now: at(.zero)) == [.endLink, .setTimer(at(.milliseconds(50)))])
+    #expect(machine.timerFired(now: at(.milliseconds(50))) == [.look])
+    #expect(
+      machine.looked(isLinkThere: true, now: at(.milliseconds(50))) == [.setTimer(at(.milliseconds(100)))])
+    #expect(machine.timerFired(now: at(.milliseconds(100))) == [.look])
+    #expect(machine.looked(isLinkThere: false, now: at(.milliseconds(100))) == [.connect])
+  }
+
+  @Test func aConnectThatAdoptedALivingLinkIsClosedAndTheLinkWaitedOut() {
+    var machine = L2CAPDialStateMachine(deadline: nil)
+    _ = machine.started()
+    #expect(machine.looked(isLinkThere: false, now: at(.zero)) == [.connect])
+    #expect(
+      machine.connectReturned(0, armedAt: at(.zero), now: at(.zero))
+        == [.closeSocket, .endLink, .setTimer(at(.milliseconds(50)))])
+    #expect(machine.timerFired(now: at(.milliseconds(50))) == [.look])
+    #expect(machine.looked(isLinkThere: false, now: at(.milliseconds(50))) == [.connect])
+    #expect(
+      machine.connectReturned(EINPROGRESS, armedAt: at(.milliseconds(50)), now: at(.milliseconds(50))).count
+        == 1)
+  }
+
+  @Test func aLinkThatDoesNotEndIsBusy() {
+    var machine = L2CAPDialStateMachine(deadline: nil)
+    _ = machine.started()
+    _ = machine.looked(isLinkThere: true, now: at(.zero))
+    #expect(machine.looked(isLinkThere: true, now: at(.seconds(35))).count == 1)
+    #expect(failure(machine.looked(isLinkThere: true, now: at(.seconds(36)))) == .busy)
+    #expect(machine.timerFired(now: at(.seconds(37))) == [])
+  }
+
+  @Test func theLimitHoldsWhileAnOldLinkIsWaitedOut() {
+    var machine = L2CAPDialStateMachine(deadline: at(.seconds(3)))
+    _ = machine.started()
+    _ = machine.looked(isLinkThere: true, now: at(.zero))
+    #expect(failure(machine.looked(isLinkThere: true, now: at(.seconds(3)))) == .busy)
+  }
+
+  @Test(arguments: [ECONNREFUSED, ETIMEDOUT])
+  func aConnectThatTheKernelGaveUpAfterItsTimeIsRenewed(error: Int32) {
+    var machine = armed()
+    #expect(
+      machine.becameWritable(error: error, now: at(.milliseconds(59_900)))
+        == [.cancelTimer, .closeSocket, .look])
+    #expect(machine.looked(isLinkThere: false, now: at(.seconds(60))) == [.connect])
+    #expect(
+      machine.connectReturned(EINPROGRESS, armedAt: at(.seconds(60)), now: at(.seconds(60))) == [
+        .setTimer(at(.seconds(123)))
+      ])
+    #expect(machine.becameWritable(error: 0, now: at(.seconds(61))) == [.cancelTimer, .up])
+  }
+
+  @Test func aParkedConnectThatIsTakenOverKeepsItsTime() {
+    var machine = L2CAPDialStateMachine(deadline: nil)
+    _ = machine.looked(isLinkThere: false, now: at(.seconds(50)))
+    #expect(
+      machine.connectReturned(EINPROGRESS, armedAt: at(.zero), now: at(.seconds(50)))
+        == [.setTimer(at(.seconds(63)))])
+    #expect(machine.becameWritable(error: ECONNREFUSED, now: at(.seconds(60))).last == .look)
+  }
+
+  @Test func aConnectThatTheKernelForgotIsRenewed() {
+    var machine = armed()
+    #expect(machine.timerFired(now: at(.seconds(63))) == [.closeSocket, .look])
+    #expect(machine.looked(isLinkThere: false, now: at(.seconds(63))) == [.connect])
+  }
+
+  @Test func aDeviceThatIsNotHeardWithinTheLimitIsNotFound() {
+    var machine = armed(limit: .seconds(90))
+    #expect(machine.becameWritable(error: ECONNREFUSED, now: at(.seconds(60))).last == .look)
+    _ = machine.looked(isLinkThere: false, now: at(.seconds(60)))
+    #expect(
+      machine.connectReturned(EINPROGRESS, armedAt: at(.seconds(60)), now: at(.seconds(60))) == [
+        .setTimer(at(.seconds(90)))
+      ])
+    let actions = machine.timerFired(now: at(.seconds(90)))
+    #expect(actions.first == .parkSocket)
+    #expect(failure(actions) == .notFound)
+  }
+
+  @Test(arguments: [
+    (EBUSY, DisconnectReason.busy), (EHOSTUNREACH, .adapterOff), (EAFNOSUPPORT, .adapterMissing),
+    (EPERM, .notPermitted),
+  ])
+  func aConnectThatIsRefusedAtOnceFails(error: Int32, reason: DisconnectReason) {
+    var machine = L2CAPDialStateMachine(deadline: nil)
+    _ = machine.started()
+    _ = machine.looked(isLinkThere: false, now: at(.zero))
+    let loss = LinkLoss(reason, evidence: [.system(error, call: .connect)])
+    #expect(
+      machine.connectReturned(error, armedAt: at(.zero), now: at(.zero)) == [.closeSocket, .failed(loss)])
+  }
+
+  @Test func refusedMeansAbsentOnlyAfterTheKernelsTime() {
+    var early = armed()
+    let refused = LinkLoss(.refused, evidence: [.system(ECONNREFUSED, call: .pendingError)])
+    #expect(
+      early.becameWritable(error: ECONNREFUSED, now: at(.seconds(2)))
+        == [.cancelTimer, .closeSocket, .failed(refused)])
+    var late = armed(limit: .seconds(60))
+    let absent = LinkLoss(.notFound, evidence: [.system(ECONNREFUSED, call: .pendingError)])
+    #expect(
+      late.becameWritable(error: ECONNREFUSED, now: at(.seconds(60)))
+        == [.cancelTimer, .closeSocket, .failed(absent)])
+  }
+
+  @Test func aCancelledDialFailsOnceWhereverItIs() {
+    let requested = LinkLoss(.requested)
+    let all: [L2CAPDialStateMachine.Action] = [.cancelTimer, .parkSocket, .failed(requested)]
+    var looking = L2CAPDialStateMachine(deadline: nil)
+    _ = looking.started()
+    #expect(looking.cancelled() == all)
+    #expect(looking.looked(isLinkThere: false, now: at(.zero)) == [])
+    var waiting = L2CAPDialStateMachine(deadline: nil)
+    _ = waiting.looked(isLinkThere: true, now: at(.zero))
+    #expect(waiting.cancelled() == all)
+    #expect(waiting.timerFired(now: at(.seconds(1))) == [])
+    var pending = armed()
+    #expect(pending.cancelled() == all)
+    #expect(pending.cancelled() == [])
+    #expect(pending.becameWritable(error: 0, now: at(.seconds(1))) == [])
+    #expect(pending.connectReturned(0, armedAt: at(.seconds(1)), now: at(.seconds(1))) == [])
+  }
+}
