@@ -17,6 +17,9 @@ extension VirtualRadio {
     public var lingerAfterClose: Duration = .seconds(2)
     /// Whether closing a channel ends the ACL link at once instead.
     public var endsLinks = false
+    /// Whether a dial that finds an ACL link waits until that is gone, and ends it for that, as a transport must;
+    /// otherwise it gets the old link, as a socket on Linux does.
+    public var waitsForOldLinks = false
     /// Whether losses carry the controller's reason; otherwise they carry what the error number of a socket tells.
     public var knowsExactReason = true
     /// How long a link to a device out of range seems alive.

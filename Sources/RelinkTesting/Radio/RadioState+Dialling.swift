@@ -19,7 +19,7 @@ extension RadioState {
     }
     if let link = devices[device]?.link {
       guard links[link]?.open == nil else { return (nil, [refuse(device, attempt, losses.busy, now: now)]) }
-      return (nil, adopt(link, attempt, now: now, radio: radio))
+      if !configuration.waitsForOldLinks { return (nil, adopt(link, attempt, now: now, radio: radio)) }
     }
     if let limit = configuration.dialsAtOnce, pendingDials >= limit {
       return (nil, [refuse(device, attempt, losses.busy, now: now)])
@@ -32,7 +32,16 @@ extension RadioState {
       isFault: isFault)
     pendingDials += 1
     maximumPendingDials = max(maximumPendingDials, pendingDials)
-    return (number, begin(device, now: now))
+    guard let old = devices[device]?.link else { return (number, begin(device, now: now)) }
+    devices[device]?.dial?.isWaiting = true
+    return (number, endOld(old, now: now))
+  }
+
+  /// An old link is gone: the dial that waited for it begins.
+  mutating func resumeWaitingDial(_ device: DeviceID, now: MonotonicInstant) -> [Effect] {
+    guard devices[device]?.dial?.isWaiting == true else { return [] }
+    devices[device]?.dial?.isWaiting = false
+    return begin(device, now: now)
   }
 
   private mutating func nextBehavior(_ device: DeviceID) -> (DialBehavior, isFault: Bool) {
@@ -66,7 +75,9 @@ extension RadioState {
 
   /// The device can be heard, or cannot be heard any more: a dial that waits for it goes on, or waits again.
   mutating func audibilityChanged(_ device: DeviceID, now: MonotonicInstant) -> [Effect] {
-    guard let entry = devices[device], let dial = entry.dial, dial.behavior == .normal else { return [] }
+    guard let entry = devices[device], let dial = entry.dial, dial.behavior == .normal,
+      !dial.isWaiting
+    else { return [] }
     var effects: [Effect] = []
     if let timer = dial.connectTimer {
       devices[device]?.dial?.connectTimer = nil
@@ -126,7 +137,7 @@ extension RadioState {
   mutating func resumeFaultyDial(_ device: DeviceID, now: MonotonicInstant) -> [Effect] {
     guard let dial = devices[device]?.dial, dial.isFault, dial.behavior == .hang else { return [] }
     devices[device]?.dial?.behavior = .normal
-    return begin(device, now: now)
+    return dial.isWaiting ? [] : begin(device, now: now)
   }
 
   private mutating func takeDial(_ device: DeviceID) -> [Effect] {

@@ -90,13 +90,18 @@ extension RadioState {
     devices[link.device]?.statistics.closes += 1
     links[number]?.open = nil
     trace.note(now, "#\(number) channel closed")
+    return endOld(number, now: now)
+  }
+
+  /// Ends a link that nobody here uses, as soon as this host can.
+  mutating func endOld(_ number: Int, now: MonotonicInstant) -> [Effect] {
     let loss = Loss(central: losses.requested, peer: .remoteUserTerminatedConnection)
     if configuration.endsLinks || configuration.lingerAfterClose <= .zero {
       return end(number, loss, now: now)
     }
     let due = now.advanced(by: configuration.lingerAfterClose)
     // A link that dies sooner by itself does so.
-    if let ending = link.ending, ending.due <= due { return [] }
+    if let ending = links[number]?.ending, ending.due <= due { return [] }
     return cancelEnd(number) + [endLater(number, loss, at: due)]
   }
 
@@ -125,7 +130,7 @@ extension RadioState {
       effects.append(.post(.peerClosed(peer, peerLink, loss.peer)))
     }
     for channel in link.channels { effects.append(.post(.word(.closed(link.device, channel, loss.central)))) }
-    return effects
+    return effects + resumeWaitingDial(link.device, now: now)
   }
 
   mutating func endLater(_ number: Int, _ loss: Loss, at due: MonotonicInstant) -> Effect {

@@ -76,6 +76,8 @@ struct RadioState {
     var limit: Duration
     /// Whether a fault plan, and not a script, made it what it is.
     var isFault: Bool
+    /// Whether it waits for an old link to be gone.
+    var isWaiting = false
     /// The timer of its limit, or of its failure.
     var limitTimer: Int?
     /// The timer of the link that is coming up.

@@ -151,6 +151,34 @@ import Testing
     #expect(world.statistics.adoptions == 1)
   }
 
+  @Test func aDialThatWaitsGetsAFreshLinkOnceTheOldOneIsGone() throws {
+    var configuration = VirtualRadio.Configuration()
+    configuration.waitsForOldLinks = true
+    let world = try World(configuration)
+    world.radio.leaveLink(to: world.device)
+    world.executor.run()
+    world.dial()
+    world.executor.advance(by: .milliseconds(1999))
+    #expect(world.log.isEmpty)
+    world.executor.advance(by: .milliseconds(1))
+    #expect(world.log == ["1 up by 1"])
+    #expect(world.peer.linksOpened == 2)
+    #expect(world.peer.endedLinks.count == 1)
+    world.handler.links[0].close()
+    world.executor.advance(by: .seconds(1))
+    let attempt = world.dial()
+    world.executor.advance(by: .milliseconds(500))
+    attempt.cancel()
+    world.executor.runUntilIdle()
+    #expect(world.log == ["1 up by 1", "attempt 2 failed requested", "1 closed requested"])
+    world.radio.addPhantomLink(to: world.device)
+    world.dial()
+    world.executor.runUntilIdle()
+    #expect(world.log.last == "2 up by 3")
+    #expect(world.peer.linksOpened == 3)
+    #expect(world.statistics.adoptions == 0)
+  }
+
   @Test func aLinkComesUpWithoutADial() throws {
     let world = try World()
     world.radio.restoreLink(to: world.device)
