@@ -86,7 +86,6 @@ extension ATTLink {
     tables.store(learnt)
     table = learnt
     staleHandles = nil
-    discoveryRestarts = 0
     finish(.success(.table(learnt.discovered, changed: isChanged)))
   }
 

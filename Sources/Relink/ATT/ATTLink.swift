@@ -153,7 +153,9 @@ extension ATTLink {
       return acceptance
     case .discover:
       let procedure = DiscoveryProcedure(known: tables.table, mayKeepKnown: staleHandles == nil)
-      return begin(.discovery(procedure), procedure.first, id)
+      let acceptance = begin(.discovery(procedure), procedure.first, id)
+      if acceptance == .accepted { (isDiscoveryOutdated, discoveryRestarts) = (false, 0) }
+      return acceptance
     case .read(let name):
       guard let handle = valueHandle(of: name) else { return unresolved() }
       let procedure = ReadProcedure(handle: handle)
@@ -255,7 +257,6 @@ extension ATTLink {
 
   private func deliverPosted() {
     // The handler may ask for more of them, or close the link, from inside the delivery.
-    guard !isClosedHere, !isGone else { return }
     let answers = posted
     posted = []
     for (position, answer) in answers.enumerated() {

@@ -42,8 +42,6 @@ package enum BearerViolation: Hashable, Sendable, CustomStringConvertible {
   case tableNeverSettled
   /// A value is longer than any attribute may be.
   case valueTooLong(limit: Int)
-  /// A part of a long write came back with other contents.
-  case prepareMismatch(handle: UInt16)
   /// The device refused to drop a prepare queue that was called off.
   case queueNotCleared(handle: UInt16)
 
@@ -59,7 +57,6 @@ package enum BearerViolation: Hashable, Sendable, CustomStringConvertible {
     case .tableTooLarge(let limit): "attribute table of more than \(limit) attributes"
     case .tableNeverSettled: "attribute table kept changing while it was discovered"
     case .valueTooLong(let limit): "attribute value of more than \(limit) bytes"
-    case .prepareMismatch(let handle): "prepared value of handle \(handle) came back changed"
     case .queueNotCleared(let handle): "prepare queue of handle \(handle) was not cleared"
     }
   }

@@ -69,6 +69,21 @@ import Testing
     #expect(bench.recorder.take() == [.answered(bench.latest, .success(.done))])
   }
 
+  @Test mutating func longWriteThatFitsIsOneRequest() {
+    #expect(bench.perform(.writeLong(.level, [1, 2])) == .accepted)
+    #expect(bench.channel.takeSent() == [[0x12, 0x10, 0, 1, 2]])
+    bench.lose()
+    #expect(bench.recorder.take() == [.closed(.lost, inDoubt: [bench.latest])])
+  }
+
+  @Test mutating func eachRequestOfAProcedureIsARoundTrip() {
+    let before = bench.link.roundTrips
+    _ = bench.perform(.writeLong(.level, Self.value))
+    for echo in Self.echoes { bench.receive(echo) }
+    _ = bench.perform(.writeWithoutResponse(.level, [1]))
+    #expect(bench.link.roundTrips == before + 3)
+  }
+
   /// The link is lost after so many answers; only Execute Write that has left can take effect.
   @Test(arguments: [(0, false), (1, false), (2, true)])
   mutating func longWriteIsInDoubtOnlyOnceExecuteHasLeft(_ answers: Int, _ isInDoubt: Bool) {
@@ -245,6 +260,19 @@ import Testing
     let deliveries = bench.recorder.take()
     #expect(deliveries.count == 2 && deliveries.first == .tableChanged)
     #expect(bench.perform(.read(.level)) == .accepted)
+  }
+
+  @Test mutating func changeDuringADiscoveryThatFailedDoesNotBurdenTheNext() {
+    #expect(bench.perform(.discover) == .accepted)
+    bench.receive([0x1D, 0x03, 0x00, 0x01, 0x00, 0xFF, 0xFF])
+    bench.receive([0x01, 0x10, 0x01, 0x00, 0x0E])
+    #expect(
+      bench.recorder.take() == [.tableChanged, .answered(bench.latest, .failure(.rejected(.unlikelyError)))])
+    _ = bench.channel.takeSent()
+    let alone = ATTBench(to: .standard(), tables: bench.tables)
+    let before = bench.link.roundTrips
+    bench.discover(.standard())
+    #expect(bench.link.roundTrips - before == alone.link.roundTrips)
   }
 
   @Test mutating func tableThatNeverSettlesEndsTheLink() {
