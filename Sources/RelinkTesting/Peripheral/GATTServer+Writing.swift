@@ -38,8 +38,8 @@ extension GATTServer {
     for part in queue {
       let attribute = try writable(part.handle, .prepared, state)
       let index = results.firstIndex { $0.attribute.handle == part.handle }
-      // A part at the start takes the place of the old value; a later one goes on from what is there.
-      var value = part.offset == 0 ? [] : index.map { results[$0].value } ?? stored(attribute)
+      // The first part takes the place of the old value if it stands at the start; the others go on from what is there.
+      var value = index.map { results[$0].value } ?? (part.offset == 0 ? [] : stored(attribute))
       guard part.offset <= value.count else { throw Fault(handle: part.handle, code: .invalidOffset) }
       value.replaceSubrange(part.offset..<min(part.offset + part.value.count, value.count), with: part.value)
       if let index { results[index].value = value } else { results.append((attribute, value)) }

@@ -203,11 +203,14 @@ struct GATTServer {
     let isOpen = links[id] != nil
     var state = links[id] ?? initial
     var applied: [Effect] = []
-    var proper: [UInt8]
-    do throws(Fault) {
-      proper = try perform(pdu, on: &state, bearer: bearer, applies: reaction.applies, &applied)
-    } catch {
-      proper = ATTPDU.errorResponse(request: pdu.opcode, handle: error.handle, code: error.code).encoded()
+    var proper: [UInt8] = []
+    // What is swallowed leaves no trace, not even in a prepare queue.
+    if reaction.applies || reaction.answer != .nothing {
+      do throws(Fault) {
+        proper = try perform(pdu, on: &state, bearer: bearer, applies: reaction.applies, &applied)
+      } catch {
+        proper = ATTPDU.errorResponse(request: pdu.opcode, handle: error.handle, code: error.code).encoded()
+      }
     }
     if isOpen { links[id] = state }
 

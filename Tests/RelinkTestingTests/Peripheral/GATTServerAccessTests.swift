@@ -98,6 +98,24 @@ import Testing
     #expect(client.peripheral.preparedParts == 0)
   }
 
+  @Test func partsOverlayThoseBeforeThem() {
+    let client = ScriptedClient(.twoValues())
+    client.send("16 1000 0000 01020304")
+    client.send("16 1000 0000 0909")
+    #expect(client.send("18 01") == ["19"])
+    #expect(client.peripheral.value(of: Characteristic(.first)) == [9, 9, 3, 4])
+  }
+
+  @Test func aSwallowedExecutionLeavesThePartsWhereTheyAre() {
+    let client = ScriptedClient(.twoValues())
+    client.peripheral.react(to: .opcode(.executeWriteRequest), with: .swallow, times: 1)
+    client.send("16 1000 0000 01020304")
+    #expect(client.send("18 01") == [])
+    #expect(client.peripheral.preparedParts == 1)
+    #expect(client.send("18 01") == ["19"])
+    #expect(client.peripheral.value(of: Characteristic(.first)) == [1, 2, 3, 4])
+  }
+
   @Test func partsAreDroppedOnRequest() {
     let client = ScriptedClient(.twoValues(value: [9]))
     client.send("16 1000 0000 0102")
