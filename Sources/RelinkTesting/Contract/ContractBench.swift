@@ -51,9 +51,12 @@ final class ContractBench: Sendable {
   }
 
   /// Dials, and lets the link get ready for requests by name.
-  func connect() async throws -> any Link {
+  ///
+  /// With short PDUs, where the link leaves the choice, a long write takes parts.
+  func connect(withShortPDUs isShort: Bool = false) async throws -> any Link {
     let link = try await linkUp()
-    if await driver.perform({ link.capabilities.needsMTUExchange }) {
+    let exchanges = await driver.perform { link.capabilities.needsMTUExchange }
+    if exchanges, !isShort {
       _ = try await answer(.exchangeMTU, on: link)
     }
     let table = try await answer(.discover, on: link)

@@ -75,7 +75,7 @@ public enum LinkContract {
   }
 
   private static func writeLong(_ bench: ContractBench) async throws {
-    let link = try await bench.connect()
+    let link = try await bench.connect(withShortPDUs: true)
     let before = await bench.peer.writes().count
     let value = (0..<300).map { UInt8(truncatingIfNeeded: $0) }
     let answer = try await bench.answer(.writeLong(bench.name, value), on: link)

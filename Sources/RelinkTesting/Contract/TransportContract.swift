@@ -248,7 +248,7 @@ public enum TransportContract {
   }
 
   private static func partsStay(_ bench: ContractBench) async throws {
-    let first = try await bench.connect()
+    let first = try await bench.connect(withShortPDUs: true)
     let before = await bench.peer.writes().count
     await bench.peer.swallowNextExecution()
     _ = try await bench.accepted(.writeLong(bench.name, [UInt8](repeating: 1, count: 400)), on: first)
@@ -257,7 +257,7 @@ public enum TransportContract {
     await bench.close(first)
     try await bench.closed(first)
     await bench.peer.behave()
-    let second = try await bench.connect()
+    let second = try await bench.connect(withShortPDUs: true)
     let value = [UInt8](repeating: 2, count: 300)
     let answer = try await bench.answer(.writeLong(bench.name, value), on: second)
     try require(answer == .success(.done), "a long write on the next link was answered with \(answer)")

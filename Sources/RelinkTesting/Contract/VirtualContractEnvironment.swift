@@ -198,7 +198,7 @@ public struct VirtualContractEnvironment: ContractEnvironment {
     return VirtualContractEnvironment(
       driver: driver, transport: radio, device: device, absentDevice: DeviceID(contractName: "nobody"),
       peer: peer,
-      waitsForOldLinks: configuration.endsLinks)
+      waitsForOldLinks: configuration.endsLinks || configuration.waitsForOldLinks)
   }
 
   /// A managed radio on a manual executor.

@@ -147,6 +147,7 @@ final class FlawedLink: Link {
 
   var hasSaidClosed: Bool { state.withLock { $0.hasSaidClosed } }
   var capabilities: LinkCapabilities { base.capabilities }
+  var roundTrips: Int { base.roundTrips }
   func isHidden(_ request: RequestID) -> Bool { state.withLock { $0.hidden.contains(request) } }
 
   private func hiddenID() -> RequestID {
