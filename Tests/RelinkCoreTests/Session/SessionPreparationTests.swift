@@ -12,13 +12,13 @@ import Testing
         .adoptLink(.number(1), Generation(rawValue: 1)), .setTimer(.preparation, at: .ms(60_010)),
         .publish(.phase(.exchangingMTU)), .prepare(.exchangingMTU),
       ])
-    machine.roundTripBegun()
+    machine.roundTripsCounted(1)
     #expect(machine.mtuExchanged(247) == [.publish(.phase(.discovering)), .prepare(.discovering)])
-    machine.roundTripBegun()
+    machine.roundTripsCounted(2)
     #expect(
       machine.tableLearnt(changed: true)
         == [.publish(.phase(.restoringSubscriptions)), .prepare(.restoringSubscriptions)])
-    machine.roundTripBegun()
+    machine.roundTripsCounted(3)
     #expect(
       machine.subscriptionsRestored(now: .ms(20)) == [.publish(.phase(.settingUp)), .prepare(.settingUp)])
     #expect(!machine.isOffering)

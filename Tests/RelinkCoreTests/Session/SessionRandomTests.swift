@@ -165,7 +165,7 @@ private struct SessionLife {
       return feed(
         "preparation failed", machine.preparationFailed(on: link, loss, inDoubt: 0, now: world.now))
     }
-    machine.roundTripBegun()
+    machine.roundTripsCounted(1)
     switch chance(5) ? ConnectionPhase.settingUp : world.step {
     case nil: break
     case .exchangingMTU: feed("mtu", machine.mtuExchanged(100))
