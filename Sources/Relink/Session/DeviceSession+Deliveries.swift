@@ -89,7 +89,7 @@ extension DeviceSession {
       waiter.continuation.resume(returning: waiter.outcome)
     } else if let settlement = journal.answered(request, with: answer) {
       settle(settlement)
-    } else if let failed = subscriptions.answered(request, succeeded: answer.isSuccess) {
+    } else if let failed = subscriptions.answered(request, answer.onSubscription) {
       fail(failed, with: answer.subscriptionError)
     }
     offerLater()
@@ -140,8 +140,14 @@ extension DeviceSession {
 }
 
 extension Result<GATTAnswer, GATTFailure> {
-  fileprivate var isSuccess: Bool {
-    if case .success = self { true } else { false }
+  /// What the answer says about a subscription: only a word about the descriptor itself ends it.
+  fileprivate var onSubscription: SubscriptionsStateMachine.Answer {
+    switch self {
+    case .success: .done
+    case .failure(.rejected): .refused
+    case .failure(.refused(let refusal)): refusal.isPermanent ? .refused : .undecided
+    case .failure(.malformedAnswer): .undecided
+    }
   }
 
   /// The error of consumers whose subscription was refused with this answer.

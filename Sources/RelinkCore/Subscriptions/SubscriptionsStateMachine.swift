@@ -18,10 +18,14 @@ public struct ConsumerID: RawRepresentable, Hashable, Comparable, Sendable {
 /// ```
 ///            request            answer             no consumer left, request
 ///  unarmed ──────────► arming ─────────► armed ─────────────────────────────► disarming ──► (gone)
-///                        │ error: its consumers fail, the others are not concerned              │
-///                        ▼                                   a consumer came meanwhile: unarmed ◄┘
-///                      (gone)
+///     ▲                  │ error: its consumers fail, the others are not concerned              │
+///     │                  ▼                                                                      │
+///     │                (gone)                                    a consumer came meanwhile      │
+///     └─────────────────────────────────────────────────────────────────────────────────────────┘
 /// ```
+///
+/// A table that is learnt anew, and a loss where the platform keeps subscriptions, leave groups unarmed that the device
+/// may still have armed: those are armed again, or disarmed where nobody wants them any more.
 public struct SubscriptionsStateMachine: Sendable {
   private struct Consumer: Hashable {
     var id: ConsumerID
@@ -43,13 +47,17 @@ public struct SubscriptionsStateMachine: Sendable {
   private struct Group: Hashable {
     var name: Characteristic
     var progress: Progress
+    /// Whether the device may still have it armed from before its progress began.
+    var wasArmed = false
+
+    var mayBeArmed: Bool { wasArmed || progress != .unarmed }
   }
 
   private var consumers: [Consumer] = []
   private var groups: [Group] = []
   private var table: [DiscoveredService]?
-  /// What the platform keeps armed by itself from link to link.
-  private var keptByPlatform: [Characteristic] = []
+  /// What a platform that keeps subscriptions by itself may have armed from the link before.
+  private var kept: [Group] = []
 
   /// Makes a machine without consumers.
   public init() {}
@@ -89,8 +97,7 @@ public struct SubscriptionsStateMachine: Sendable {
   /// A consumer has gone.
   public mutating func consumerRemoved(_ id: ConsumerID) {
     consumers.removeAll { $0.id == id }
-    let wanted = consumers.compactMap(\.group)
-    groups.removeAll { $0.progress == .unarmed && !wanted.contains($0.name) }
+    forgetUnwantedGroups()
   }
 
   /// The session has ended: nobody gets values any more.
@@ -108,8 +115,11 @@ public struct SubscriptionsStateMachine: Sendable {
   /// `restoring`: whether the session has to arm the descriptors on this link.
   /// - Returns: the consumers whose characteristic the device does not have; they are gone.
   public mutating func tableLearnt(_ services: [DiscoveredService], restoring: Bool) -> [ConsumerID] {
+    let isNewLink = table == nil
+    let before = groups + (restoring ? [] : kept)
     table = services
     groups = []
+    kept = []
     var missing: [ConsumerID] = []
     for index in consumers.indices {
       guard let found = services.resolve(consumers[index].name) else {
@@ -118,10 +128,19 @@ public struct SubscriptionsStateMachine: Sendable {
       }
       consumers[index].group = found.name
       guard !groups.contains(where: { $0.name == found.name }) else { continue }
-      let isKept = !restoring && keptByPlatform.contains(found.name)
-      groups.append(Group(name: found.name, progress: isKept ? .armed : .unarmed))
+      let earlier = before.first { $0.name == found.name }
+      // A table that changed on the link may have taken the descriptor with it.
+      let isArmed = isNewLink && earlier?.progress == .armed
+      groups.append(
+        Group(
+          name: found.name, progress: isArmed ? .armed : .unarmed, wasArmed: earlier?.mayBeArmed ?? false))
     }
     consumers.removeAll { missing.contains($0.id) }
+    // What nobody wants any more is to be disarmed.
+    for earlier in before where earlier.mayBeArmed && !groups.contains(where: { $0.name == earlier.name }) {
+      guard services.resolve(earlier.name)?.name == earlier.name else { continue }
+      groups.append(Group(name: earlier.name, progress: .unarmed, wasArmed: true))
+    }
     return missing
   }
 
@@ -131,6 +150,12 @@ public struct SubscriptionsStateMachine: Sendable {
       if let name = consumers[index].group, wasStarted(name) { consumers[index].hasGap = true }
       consumers[index].group = nil
     }
+    if table != nil {
+      // A write that was not answered may have reached the device or not.
+      kept = groups.filter(\.mayBeArmed).map { group in
+        Group(name: group.name, progress: group.progress == .armed ? .armed : .unarmed, wasArmed: true)
+      }
+    }
     groups = []
     table = nil
   }
@@ -139,7 +164,7 @@ public struct SubscriptionsStateMachine: Sendable {
   public func nextRequest() -> GATTRequest? {
     for group in groups {
       switch group.progress {
-      case .unarmed: return .setNotifying(group.name, true)
+      case .unarmed: return .setNotifying(group.name, hasConsumer(group.name))
       case .armed: if !hasConsumer(group.name) { return .setNotifying(group.name, false) }
       case .arming, .disarming: break
       }
@@ -163,25 +188,42 @@ public struct SubscriptionsStateMachine: Sendable {
     return fail(name)
   }
 
+  /// What an answer says about the descriptor that was written.
+  public enum Answer: Hashable, Sendable {
+    /// It was written.
+    case done
+    /// The device, or the link, will not have it written.
+    case refused
+    /// The link gave up, or broke: nothing is known about the next try, or the next link.
+    case undecided
+  }
+
   /// A request of the link that is up was answered.
   ///
   /// - Returns: nil for a request that is none of this machine's; otherwise the consumers that fail; they are gone.
-  public mutating func answered(_ id: RequestID, succeeded: Bool) -> [ConsumerID]? {
+  public mutating func answered(_ id: RequestID, _ answer: Answer) -> [ConsumerID]? {
     guard
       let index = groups.firstIndex(where: { $0.progress == .arming(id) || $0.progress == .disarming(id) })
     else { return nil }
     let name = groups[index].name
-    switch groups[index].progress {
-    case .arming where succeeded:
+    var failed: [ConsumerID] = []
+    switch (groups[index].progress, answer) {
+    case (.arming, .done):
       groups[index].progress = .armed
-      if !keptByPlatform.contains(name) { keptByPlatform.append(name) }
-    case .arming:
-      return fail(name)
-    case .disarming, .armed, .unarmed:
-      keptByPlatform.removeAll { $0 == name }
-      if hasConsumer(name) { groups[index].progress = .unarmed } else { groups.remove(at: index) }
+      groups[index].wasArmed = true
+    case (.arming, .refused):
+      groups[index].progress = .unarmed
+      failed = consumers.filter { $0.group == name }.map(\.id)
+      consumers.removeAll { failed.contains($0.id) }
+    case (.arming, .undecided):
+      groups[index].progress = .unarmed
+    case (.disarming, _), (.armed, _), (.unarmed, _):
+      // A device that refuses to be disarmed is not asked again.
+      groups[index].progress = .unarmed
+      groups[index].wasArmed = false
     }
-    return []
+    forgetUnwantedGroups()
+    return failed
   }
 
   // MARK: Values
@@ -212,6 +254,12 @@ public struct SubscriptionsStateMachine: Sendable {
 
   private func wasStarted(_ name: Characteristic) -> Bool {
     groups.contains { $0.name == name && $0.progress != .unarmed }
+  }
+
+  /// Forgets the groups that nobody wants and that the device need not be told about.
+  private mutating func forgetUnwantedGroups() {
+    let wanted = consumers.compactMap(\.group)
+    groups.removeAll { !$0.mayBeArmed && !wanted.contains($0.name) }
   }
 
   private mutating func fail(_ name: Characteristic) -> [ConsumerID] {

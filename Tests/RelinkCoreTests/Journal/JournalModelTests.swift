@@ -5,10 +5,10 @@ import Testing
 
 /// Random lives of a journal, each compared step by step with the naive one.
 @Suite struct JournalModelTests {
-  @Test(arguments: 0..<60 as Range<UInt64>)
+  @Test(arguments: 0..<40 as Range<UInt64>)
   func theJournalAgreesWithTheNaiveOne(seed: UInt64) throws {
     var life = JournalLife(seed: seed)
-    for _ in 0..<300 { try life.step() }
+    for _ in 0..<250 { try life.step() }
     try life.end()
   }
 }
