@@ -18,19 +18,27 @@ struct EventRing {
 
   /// Keeps an event for the subscriber.
   mutating func append(_ event: ConnectionEvent) {
-    if case .ended = event { end = event }
+    if case .ended = event {
+      // It needs no place: it is what comes after everything else, whatever was missed.
+      end = event
+      return
+    }
     // Until the subscriber has taken its snapshot, the snapshot that it will take covers this event.
     if needsSnapshot && events.count == head {
       if missed > 0 { missed += 1 }
       return
     }
-    if case .ended = event { return }
     guard events.count - head < limit else {
       missed += events.count - head + 1
       events.removeAll()
       head = 0
       needsSnapshot = true
       return
+    }
+    if head >= limit {
+      // A subscriber that is always a little behind never empties the list.
+      events.removeFirst(head)
+      head = 0
     }
     events.append(event)
   }

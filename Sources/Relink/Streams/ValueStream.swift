@@ -105,6 +105,9 @@ final class ValueBuffer: Sendable {
     limit = buffering.limit
   }
 
+  /// How many values are in memory, those included that were taken: at most twice the limit.
+  var valuesInMemory: Int { state.withLock { $0.values.count } }
+
   /// Keeps a value, or hands it to the consumer that waits for it.
   func append(_ update: ValueUpdate) {
     let waiting = state.withLock { state -> Waiting? in
@@ -115,10 +118,11 @@ final class ValueBuffer: Sendable {
         state.dropped += 1 + (oldest.gap?.dropped ?? 0)
         state.lostLink = state.lostLink || (oldest.gap?.isAfterLoss ?? false)
         state.head += 1
-        if state.head >= limit {
-          state.values.removeFirst(state.head)
-          state.head = 0
-        }
+      }
+      if state.head >= limit {
+        // A consumer that is always a little behind never empties the list.
+        state.values.removeFirst(state.head)
+        state.head = 0
       }
       state.values.append(update)
       return nil
