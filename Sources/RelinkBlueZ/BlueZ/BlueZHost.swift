@@ -16,6 +16,7 @@ final class BlueZHost {
   private var management: ManagementChannel?
   private var state: AdapterState
   private let mayEnd = Atomic<Bool>(false)
+  private var closing: Set<DeviceAddress> = []
   private var parked: [DeviceAddress: ParkedConnect] = [:]
 
   init(_ selection: AdapterSelection, on loop: RadioLoop) throws(RelinkError) {
@@ -123,9 +124,16 @@ final class BlueZHost {
     }
   }
 
-  /// Whether the host has a link to the device, whoever brought it up and whether or not it is being ended.
-  func hasLink(to device: DeviceAddress) -> Bool {
-    links().contains { $0.exists && $0.address == device.address }
+  /// The link of the host to a device, whoever brought it up.
+  func link(to device: DeviceAddress) -> LinkPresence {
+    let kernel = links().filter { $0.address == device.address }.map(\.presence).max() ?? .none
+    // One of our own that still has its socket would only tell the next dial that it is busy.
+    return kernel == .alive && closing.contains(device) ? .ending : kernel
+  }
+
+  /// Notes that a link to a device is being ended here, or is gone.
+  func noteClosing(_ device: DeviceAddress, _ isClosing: Bool) {
+    if isClosing { closing.insert(device) } else { closing.remove(device) }
   }
 
   /// Whether links can be ended at once; false until the kernel has said so.

@@ -60,7 +60,7 @@ public final class BlueZTransport: Transport {
   /// - Returns: The devices, in no order.
   public func existingLinks() -> [DeviceID] {
     let known = host.registry.handlers.map(\.device)
-    return host.links().filter(\.exists).map { link in
+    return host.links().filter { $0.presence != .none }.map { link in
       known.first { $0.address == link.address }
         ?? DeviceID(address: link.address, type: link.address.randomKind == .static ? .random : .public)
     }
@@ -89,7 +89,7 @@ public final class BlueZTransport: Transport {
     host.registry.unregister(device)
   }
 
-  /// Waits for the device with a pending connect, after a link that is still there is gone.
+  /// Waits for the device with a pending connect, after a link that nobody uses and that is still there is gone.
   ///
   /// Without a limit it waits until it is cancelled; the connect is renewed each minute. A dial that is given up leaves
   /// its connect pending for at most that long, for the next dial to take over; a link that comes of it is ended. A link that does not go within

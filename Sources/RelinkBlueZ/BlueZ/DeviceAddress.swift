@@ -42,6 +42,22 @@ struct LinkRecord: Hashable, Sendable {
   /// As the kernel numbers it (`include/net/bluetooth/bluetooth.h`).
   var state: UInt16
 
-  /// Whether there is a link: one that is only being connected (5) has no past, one being ended (8) is not gone.
-  var exists: Bool { [1, 7, 8].contains(state) }
+  var presence: LinkPresence {
+    switch state {
+    // BT_CONNECTED, BT_CONFIG
+    case 1, 7: .alive
+    // BT_DISCONN
+    case 8: .ending
+    // One that is only being connected has no past.
+    default: .none
+    }
+  }
+}
+
+/// What link the host has to a device.
+enum LinkPresence: Comparable, Sendable {
+  case none
+  /// It is going, and has to be gone before the next one.
+  case ending
+  case alive
 }

@@ -51,8 +51,8 @@ final class L2CAPDial: Attempt, DescriptorHandler {
         // Nobody would receive the link of a session that was dropped without a word.
         guard host.registry.handler(for: device) != nil else { return perform(machine.cancelled()) }
         // What a parked connect brings up is new, and nobody has used it.
-        let isLinkThere = !host.hasParked(address) && host.hasLink(to: address)
-        perform(machine.looked(isLinkThere: isLinkThere, now: host.loop.now))
+        let link = host.hasParked(address) ? LinkPresence.none : host.link(to: address)
+        perform(machine.looked(link, now: host.loop.now))
       case .endLink:
         host.endLink(to: address)
       case .connect:

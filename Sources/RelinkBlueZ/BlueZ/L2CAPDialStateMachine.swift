@@ -4,19 +4,21 @@ internal import Relink
 /// Decides what a dial over an L2CAP ATT socket does next.
 ///
 /// ```
-///          ┌──────── link is there ────────┐
-///          │                               ▼
-/// looking ─┤                        waitingForOldLink ── too long ──▶ ended
-///   ▲      │                        ▲      │ gone
-///   │      └── no link ─▶ arming ◀──│──────┘
-///   │                     │    └────┘ connect() adopted a living link
-///   └──── 60 s ──── armed ┘
-///                     └── writable, error, limit, cancelled ──▶ ended
+///             link is ending, or was adopted
+///          ┌────────────────────────────────▶ waitingForOldLink ── too long ──▶ ended
+///          │                                  │
+/// looking ─┤              ┌───────────────────┘ gone
+///   ▲      │              ▼
+///   │      └─────────▶ arming ──▶ armed ── writable, error, limit, cancelled ──▶ ended
+///   └──────── 60 s ───────────────┘
 /// ```
+///
+/// A link that lives is asked whose it is by a connect: the kernel says EBUSY if somebody uses its ATT channel, and 0
+/// if nobody does. Such a link is not taken over, because answers and prepared values of its last user may be on it.
 struct L2CAPDialStateMachine {
   /// What to do, in this order.
   enum Action: Equatable {
-    /// See whether the host has a link to the device, and say so with `looked`.
+    /// See what link the host has to the device, and say so with `looked`.
     case look
     /// End the link to the device where that is permitted.
     case endLink
@@ -68,22 +70,21 @@ struct L2CAPDialStateMachine {
     [.look]
   }
 
-  /// The host was asked for its links.
-  mutating func looked(isLinkThere: Bool, now: MonotonicInstant) -> [Action] {
+  /// The host was asked for its link to the device.
+  mutating func looked(_ link: LinkPresence, now: MonotonicInstant) -> [Action] {
     switch state {
     case .looking:
-      if isLinkThere { return waitForOldLink(now) }
+      if link == .ending { return waitForOldLink(now, ends: false) }
       state = .arming
       return [.connect]
     case .waitingForOldLink(let until):
-      guard isLinkThere else {
+      if link == .none {
         state = .arming
         return [.connect]
       }
       guard now < min(until, deadline) else {
         state = .ended
-        let seen = Evidence.observation(
-          "an earlier link to the device, or one of another program, does not end")
+        let seen = Evidence.observation("an earlier link to the device does not end")
         return [.failed(LinkLoss(.busy, evidence: [seen]))]
       }
       return [.setTimer(now.advanced(by: Self.pollInterval))]
@@ -92,9 +93,9 @@ struct L2CAPDialStateMachine {
     }
   }
 
-  private mutating func waitForOldLink(_ now: MonotonicInstant) -> [Action] {
+  private mutating func waitForOldLink(_ now: MonotonicInstant, ends: Bool) -> [Action] {
     state = .waitingForOldLink(until: now.advanced(by: Self.oldLinkLimit))
-    return [.endLink, .setTimer(now.advanced(by: Self.pollInterval))]
+    return (ends ? [.endLink] : []) + [.setTimer(now.advanced(by: Self.pollInterval))]
   }
 
   /// The socket could not be opened, or connect returned this error number, or 0.
@@ -109,7 +110,7 @@ struct L2CAPDialStateMachine {
       return [.setTimer(min(armedAt.advanced(by: Self.watchdog), deadline))]
     case 0:
       // Done at once: it adopted a link that lives, with whatever its last user left on it.
-      return [.closeSocket] + waitForOldLink(now)
+      return [.closeSocket] + waitForOldLink(now, ends: true)
     default:
       state = .ended
       return [.closeSocket, .failed(LinkLoss.dial(error, call: .connect, timeIsUp: false))]

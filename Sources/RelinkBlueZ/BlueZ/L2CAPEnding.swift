@@ -20,6 +20,7 @@ final class L2CAPEnding: LinkEnding {
     _ registration: DescriptorRegistration, hasSent: Bool, hasReceived: Bool,
     gone: @escaping @Sendable (LinkLoss) -> Void
   ) {
+    host.noteClosing(address, true)
     let closing = ClosingLink(registration, address, host: host, gone)
     if hasReceived {
       closing.closeSocket()
@@ -83,14 +84,18 @@ private final class ClosingLink: DescriptorHandler {
 
   private func look() {
     let now = host.loop.now
-    if !host.hasLink(to: address) {
-      gone(LinkLoss(.requested))
+    if host.link(to: address) == .none {
+      report(LinkLoss(.requested))
     } else if now >= reportAt {
-      gone(
-        LinkLoss(.requested, evidence: [.observation("the link was still there 10 s after it was closed")]))
+      report(LinkLoss(.requested, evidence: [.observation("the link was still there 10 s after its close")]))
     } else {
       host.loop.setTimer(timer, at: now.advanced(by: L2CAPDialStateMachine.pollInterval)) { self.look() }
     }
+  }
+
+  private func report(_ loss: LinkLoss) {
+    host.noteClosing(address, false)
+    gone(loss)
   }
 }
 

@@ -18,7 +18,7 @@ struct L2CAPDialStateMachineTests {
   private func armed(limit: Duration? = nil) -> L2CAPDialStateMachine {
     var machine = L2CAPDialStateMachine(deadline: limit.map(at))
     #expect(machine.started() == [.look])
-    #expect(machine.looked(isLinkThere: false, now: at(.zero)) == [.connect])
+    #expect(machine.looked(.none, now: at(.zero)) == [.connect])
     let timer = min(limit ?? .seconds(63), .seconds(63))
     #expect(
       machine.connectReturned(EINPROGRESS, armedAt: at(.zero), now: at(.zero)) == [.setTimer(at(timer))])
@@ -32,46 +32,62 @@ struct L2CAPDialStateMachineTests {
     #expect(machine.timerFired(now: at(.seconds(60))) == [])
   }
 
-  @Test func aLinkThatIsThereIsEndedAndWaitedOutBeforeTheConnect() {
+  @Test func aLinkThatEndsIsWaitedOutBeforeTheConnect() {
     var machine = L2CAPDialStateMachine(deadline: nil)
     #expect(machine.started() == [.look])
     #expect(
-      machine.looked(isLinkThere: true, now: at(.zero)) == [.endLink, .setTimer(at(.milliseconds(50)))])
+      machine.looked(.ending, now: at(.zero)) == [.setTimer(at(.milliseconds(50)))])
     #expect(machine.timerFired(now: at(.milliseconds(50))) == [.look])
     #expect(
-      machine.looked(isLinkThere: true, now: at(.milliseconds(50))) == [.setTimer(at(.milliseconds(100)))])
+      machine.looked(.ending, now: at(.milliseconds(50))) == [.setTimer(at(.milliseconds(100)))])
     #expect(machine.timerFired(now: at(.milliseconds(100))) == [.look])
-    #expect(machine.looked(isLinkThere: false, now: at(.milliseconds(100))) == [.connect])
+    #expect(machine.looked(.none, now: at(.milliseconds(100))) == [.connect])
   }
 
   @Test func aConnectThatAdoptedALivingLinkIsClosedAndTheLinkWaitedOut() {
     var machine = L2CAPDialStateMachine(deadline: nil)
     _ = machine.started()
-    #expect(machine.looked(isLinkThere: false, now: at(.zero)) == [.connect])
+    #expect(machine.looked(.alive, now: at(.zero)) == [.connect])
     #expect(
       machine.connectReturned(0, armedAt: at(.zero), now: at(.zero))
         == [.closeSocket, .endLink, .setTimer(at(.milliseconds(50)))])
     #expect(machine.timerFired(now: at(.milliseconds(50))) == [.look])
-    #expect(machine.looked(isLinkThere: false, now: at(.milliseconds(50))) == [.connect])
+    #expect(machine.looked(.none, now: at(.milliseconds(50))) == [.connect])
     #expect(
       machine.connectReturned(EINPROGRESS, armedAt: at(.milliseconds(50)), now: at(.milliseconds(50))).count
         == 1)
   }
 
+  @Test func aLinkThatSomebodyUsesIsBusyAndIsNotEnded() {
+    var machine = L2CAPDialStateMachine(deadline: nil)
+    _ = machine.started()
+    #expect(machine.looked(.alive, now: at(.zero)) == [.connect])
+    let busy = LinkLoss(.busy, evidence: [.system(EBUSY, call: .connect)])
+    #expect(
+      machine.connectReturned(EBUSY, armedAt: at(.zero), now: at(.zero)) == [.closeSocket, .failed(busy)])
+  }
+
+  @Test func aLinkThatLivesIsAskedOnlyOnce() {
+    var machine = L2CAPDialStateMachine(deadline: nil)
+    _ = machine.looked(.alive, now: at(.zero))
+    _ = machine.connectReturned(0, armedAt: at(.zero), now: at(.zero))
+    #expect(machine.looked(.alive, now: at(.milliseconds(50))) == [.setTimer(at(.milliseconds(100)))])
+  }
+
   @Test func aLinkThatDoesNotEndIsBusy() {
     var machine = L2CAPDialStateMachine(deadline: nil)
     _ = machine.started()
-    _ = machine.looked(isLinkThere: true, now: at(.zero))
-    #expect(machine.looked(isLinkThere: true, now: at(.seconds(35))).count == 1)
-    #expect(failure(machine.looked(isLinkThere: true, now: at(.seconds(36)))) == .busy)
+    _ = machine.looked(.ending, now: at(.zero))
+    #expect(machine.looked(.ending, now: at(.seconds(35))).count == 1)
+    #expect(failure(machine.looked(.ending, now: at(.seconds(36)))) == .busy)
     #expect(machine.timerFired(now: at(.seconds(37))) == [])
   }
 
   @Test func theLimitHoldsWhileAnOldLinkIsWaitedOut() {
     var machine = L2CAPDialStateMachine(deadline: at(.seconds(3)))
     _ = machine.started()
-    _ = machine.looked(isLinkThere: true, now: at(.zero))
-    #expect(failure(machine.looked(isLinkThere: true, now: at(.seconds(3)))) == .busy)
+    _ = machine.looked(.ending, now: at(.zero))
+    #expect(failure(machine.looked(.ending, now: at(.seconds(3)))) == .busy)
   }
 
   @Test(arguments: [ECONNREFUSED, ETIMEDOUT])
@@ -80,7 +96,7 @@ struct L2CAPDialStateMachineTests {
     #expect(
       machine.becameWritable(error: error, now: at(.milliseconds(59_900)))
         == [.cancelTimer, .closeSocket, .look])
-    #expect(machine.looked(isLinkThere: false, now: at(.seconds(60))) == [.connect])
+    #expect(machine.looked(.none, now: at(.seconds(60))) == [.connect])
     #expect(
       machine.connectReturned(EINPROGRESS, armedAt: at(.seconds(60)), now: at(.seconds(60))) == [
         .setTimer(at(.seconds(123)))
@@ -90,7 +106,7 @@ struct L2CAPDialStateMachineTests {
 
   @Test func aParkedConnectThatIsTakenOverKeepsItsTime() {
     var machine = L2CAPDialStateMachine(deadline: nil)
-    _ = machine.looked(isLinkThere: false, now: at(.seconds(50)))
+    _ = machine.looked(.none, now: at(.seconds(50)))
     #expect(
       machine.connectReturned(EINPROGRESS, armedAt: at(.zero), now: at(.seconds(50)))
         == [.setTimer(at(.seconds(63)))])
@@ -100,13 +116,13 @@ struct L2CAPDialStateMachineTests {
   @Test func aConnectThatTheKernelForgotIsRenewed() {
     var machine = armed()
     #expect(machine.timerFired(now: at(.seconds(63))) == [.closeSocket, .look])
-    #expect(machine.looked(isLinkThere: false, now: at(.seconds(63))) == [.connect])
+    #expect(machine.looked(.none, now: at(.seconds(63))) == [.connect])
   }
 
   @Test func aDeviceThatIsNotHeardWithinTheLimitIsNotFound() {
     var machine = armed(limit: .seconds(90))
     #expect(machine.becameWritable(error: ECONNREFUSED, now: at(.seconds(60))).last == .look)
-    _ = machine.looked(isLinkThere: false, now: at(.seconds(60)))
+    _ = machine.looked(.none, now: at(.seconds(60)))
     #expect(
       machine.connectReturned(EINPROGRESS, armedAt: at(.seconds(60)), now: at(.seconds(60))) == [
         .setTimer(at(.seconds(90)))
@@ -123,7 +139,7 @@ struct L2CAPDialStateMachineTests {
   func aConnectThatIsRefusedAtOnceFails(error: Int32, reason: DisconnectReason) {
     var machine = L2CAPDialStateMachine(deadline: nil)
     _ = machine.started()
-    _ = machine.looked(isLinkThere: false, now: at(.zero))
+    _ = machine.looked(.none, now: at(.zero))
     let loss = LinkLoss(reason, evidence: [.system(error, call: .connect)])
     #expect(
       machine.connectReturned(error, armedAt: at(.zero), now: at(.zero)) == [.closeSocket, .failed(loss)])
@@ -148,9 +164,9 @@ struct L2CAPDialStateMachineTests {
     var looking = L2CAPDialStateMachine(deadline: nil)
     _ = looking.started()
     #expect(looking.cancelled() == all)
-    #expect(looking.looked(isLinkThere: false, now: at(.zero)) == [])
+    #expect(looking.looked(.none, now: at(.zero)) == [])
     var waiting = L2CAPDialStateMachine(deadline: nil)
-    _ = waiting.looked(isLinkThere: true, now: at(.zero))
+    _ = waiting.looked(.ending, now: at(.zero))
     #expect(waiting.cancelled() == all)
     #expect(waiting.timerFired(now: at(.seconds(1))) == [])
     var pending = armed()
