@@ -1,6 +1,6 @@
 internal import Relink
 
-/// The rules that every ``Link`` keeps, whatever carries it.
+/// The rules that every `Link` keeps, whatever carries it.
 ///
 /// Each rule is tried against a device whose own counters are the judge. It works on a manual executor and on an event
 /// loop, and depends on no test library, so a program may run it on another machine.

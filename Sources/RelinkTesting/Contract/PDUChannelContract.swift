@@ -1,6 +1,6 @@
 internal import Relink
 
-/// The rules that every ``PDUChannel`` keeps, whatever carries it.
+/// The rules that every `PDUChannel` keeps, whatever carries it.
 ///
 /// It works on a manual executor and on an event loop, and depends on no test library, so a program may run it on
 /// another machine.

@@ -1,6 +1,6 @@
 internal import Relink
 
-/// The rules that every ``Transport`` keeps, whatever it reaches devices with.
+/// The rules that every `Transport` keeps, whatever it reaches devices with.
 ///
 /// It works on a manual executor and on an event loop, and depends on no test library, so a program may run it on
 /// another machine.
