@@ -38,9 +38,18 @@ let package = Package(
       name: "relink-lab", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting"],
       path: "Tests/Lab/relink-lab", swiftSettings: settings),
 
+    .target(
+      name: "RelinkSimulation", dependencies: ["Relink", "RelinkTesting"],
+      path: "Tests/Simulation/RelinkSimulation", swiftSettings: settings),
+    .executableTarget(
+      name: "relink-simulate", dependencies: ["RelinkSimulation"],
+      path: "Tests/Simulation/relink-simulate", swiftSettings: settings),
+
     .testTarget(name: "BluetoothWireTests", dependencies: ["BluetoothWire"], swiftSettings: settings),
     .testTarget(name: "RelinkCoreTests", dependencies: ["RelinkCore"], swiftSettings: settings),
-    .testTarget(name: "RelinkTests", dependencies: ["Relink", "RelinkTesting"], swiftSettings: settings),
+    .testTarget(
+      name: "RelinkTests", dependencies: ["Relink", "RelinkTesting", "RelinkSimulation"],
+      swiftSettings: settings),
     .testTarget(name: "RelinkTestingTests", dependencies: ["RelinkTesting"], swiftSettings: settings),
     .testTarget(
       name: "RelinkBlueZTests", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting"],
