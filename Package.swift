@@ -54,7 +54,9 @@ let package = Package(
     .testTarget(
       name: "RelinkBlueZTests", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting"],
       swiftSettings: settings),
-    .testTarget(name: "RelinkToolTests", dependencies: ["relink-tool"], swiftSettings: settings),
+    .testTarget(
+      name: "RelinkToolTests", dependencies: ["relink-tool", "Relink", "RelinkTesting"],
+      swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -10,9 +10,20 @@ enum Main {
           A day of outages with a simulated door lock, in simulated time; no adapter is needed. Shows what the callers
           were told beside what the lock counted, and exits with 1 if the two disagree.
 
+      relink watch DEVICE [--over bluez|unix:PATH] [--read UUID]... [--every TIME] [--notify UUID]... [--json]
+          Holds a session with a device until it is interrupted, and prints every event. DEVICE is an address with
+          its type, C0:DE:00:00:00:01/random or .../public, or unix:PATH for a peripheral behind a Unix socket.
+
+          --over     bluez (default) or unix:PATH, which also stands for DEVICE
+          --read     read this characteristic again and again; may be given more than once
+          --every    how often: 500ms, 1s, 2m; default 1s
+          --notify   subscribe to this characteristic; may be given more than once
+          --json     one JSON object a line
+
       relink --help
 
-    Exit status: 0, 1 for a failure, 2 for a wrong argument.
+    A UUID has 4 or 32 hexadecimal digits, SERVICE/UUID where it occurs in more than one service.
+    Times are in UTC. Exit status: 0, 1 for a failure, 2 for a wrong argument.
     """
 
   static func main() async {
@@ -34,6 +45,8 @@ enum Main {
     switch arguments.first {
     case "demo":
       return try DemoCommand(Arguments(arguments.dropFirst())).run()
+    case "watch":
+      return try await WatchCommand(Arguments(arguments.dropFirst())).run()
     case "--help", "-h", "help":
       print(usage)
       return 0
