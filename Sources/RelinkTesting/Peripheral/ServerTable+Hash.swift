@@ -27,17 +27,11 @@ extension ServerTable {
     return entries[key]?.declared.descriptors[index].value ?? []
   }
 
-  /// Sixteen octets that differ for tables that differ.
-  ///
-  /// The specification asks for an AES-CMAC with a key of zeros; a client cannot tell the difference, because it never
-  /// computes the hash and only compares it with one that it read before. This is FNV-1a over the same input, twice.
+  /// The Database Hash, as it is on the wire: AES-CMAC of the table with a key of zeros, the least significant octet
+  /// first (Part G 7.3.1, Part H 2.2.5).
   var hash: [UInt8] {
-    var first: UInt64 = 0xCBF2_9CE4_8422_2325
-    var second: UInt64 = 0x8422_2325_CBF2_9CE4
-    for octet in hashInput {
-      first = (first ^ UInt64(octet)) &* 0x100_0000_01B3
-      second = (second ^ UInt64(~octet)) &* 0x100_0000_01B3
-    }
-    return [first, second].flatMap { half in (0..<8).map { UInt8(truncatingIfNeeded: half >> ($0 * 8)) } }
+    Array(Self.hashFunction.authenticate(hashInput).reversed())
   }
+
+  private static let hashFunction = AESCMAC(key: [UInt8](repeating: 0, count: 16))
 }

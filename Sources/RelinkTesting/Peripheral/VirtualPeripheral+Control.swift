@@ -101,7 +101,7 @@ extension VirtualPeripheral {
   /// The services as declared, with their present handles where these are fixed, the generic ones included.
   public var services: [VirtualService] { read { $0.services.map(\.service) } }
 
-  /// What the Database Hash characteristic says now: sixteen octets that differ for tables that differ.
+  /// What the Database Hash characteristic says now (Core Specification Vol 3 Part G 7.3).
   public var databaseHash: [UInt8] { read { $0.table.hash } }
 
   /// Inserts a service in front of those of the application, so that their handles move up.
