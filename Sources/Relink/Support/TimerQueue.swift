@@ -25,21 +25,26 @@ package struct TimerQueue {
   /// When the first of them is due.
   package var next: MonotonicInstant? { heap.first?.instant }
 
-  /// Sets a timer in place of one of the same ID.
+  /// Sets a timer in place of one of the same ID, which is returned.
+  @discardableResult
   package mutating func set(
     _ id: TimerID, at instant: MonotonicInstant, _ fire: @escaping @Sendable () -> Void
-  ) {
-    cancel(id)
+  ) -> (@Sendable () -> Void)? {
+    let replaced = cancel(id)
     sequence += 1
     heap.append(Entry(instant: instant, sequence: sequence, id: id, fire: fire))
     positions[id] = heap.count - 1
     siftUp(heap.count - 1)
+    return replaced
   }
 
-  /// Forgets a timer.
-  package mutating func cancel(_ id: TimerID) {
-    guard let position = positions.removeValue(forKey: id) else { return }
+  /// Forgets a timer and returns it, so that what dies with it does so outside the queue.
+  @discardableResult
+  package mutating func cancel(_ id: TimerID) -> (@Sendable () -> Void)? {
+    guard let position = positions.removeValue(forKey: id) else { return nil }
+    let cancelled = heap[position].fire
     removeEntry(at: position)
+    return cancelled
   }
 
   /// Takes out the first timer that is due at `now`.

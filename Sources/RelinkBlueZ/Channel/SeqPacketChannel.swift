@@ -39,6 +39,9 @@ public final class SeqPacketChannel: PDUChannel {
     port = SeqPacketPort(descriptor, on: loop, ending: ending)
   }
 
+  /// Whether its link may still be there; to be read on the loop.
+  var isClosed: Bool { port.isClosed }
+
   deinit {
     port.loop.post { [port] in port.close() }
   }

@@ -13,6 +13,8 @@ final class SeqPacketPort: DescriptorHandler {
   }
 
   let loop: RadioLoop
+  /// Whether its link may still be there.
+  var isClosed: Bool { phase == .closed }
   private let ending: (any LinkEnding)?
   private var phase = Phase.alive
   private var unregistered: OwnedDescriptor?

@@ -50,17 +50,23 @@ struct DescriptorTable {
     handler(tag: registration.tag) != nil
   }
 
-  mutating func setHandler(_ handler: any DescriptorHandler, for registration: DescriptorRegistration) {
-    guard contains(registration) else { return }
+  /// Puts another handler in the place of the one that it returns.
+  mutating func setHandler(
+    _ handler: any DescriptorHandler, for registration: DescriptorRegistration
+  ) -> (any DescriptorHandler)? {
+    guard let before = self.handler(tag: registration.tag) else { return nil }
     slots[Int(registration.descriptor)].handler = handler
+    return before
   }
 
-  /// Forgets a descriptor; false when it is not in the table any more.
-  mutating func remove(_ registration: DescriptorRegistration) -> Bool {
-    guard contains(registration) else { return false }
+  /// Forgets a descriptor; nil when it is not in the table any more.
+  ///
+  /// The caller lets go of the handler: what dies with it may come back here.
+  mutating func remove(_ registration: DescriptorRegistration) -> (any DescriptorHandler)? {
+    guard let handler = handler(tag: registration.tag) else { return nil }
     slots[Int(registration.descriptor)].handler = nil
     count -= 1
-    return true
+    return handler
   }
 
   /// The handler that an event's tag names; nil for an event of a descriptor that is gone.
@@ -70,12 +76,10 @@ struct DescriptorTable {
     return slots[index].handler
   }
 
-  /// Forgets all and names those that were open.
-  mutating func removeAll() -> [DescriptorRegistration] {
-    let open = slots.indices.filter { slots[$0].handler != nil }.map {
+  /// Those that are open.
+  var registrations: [DescriptorRegistration] {
+    slots.indices.filter { slots[$0].handler != nil }.map {
       DescriptorRegistration(descriptor: Int32($0), generation: slots[$0].generation)
     }
-    for registration in open { _ = remove(registration) }
-    return open
   }
 }

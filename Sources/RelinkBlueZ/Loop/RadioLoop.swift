@@ -151,13 +151,16 @@ public final class RadioLoop: SessionExecutor {
   /// To be called on the loop.
   public func setTimer(_ id: TimerID, at instant: MonotonicInstant, _ fire: @escaping @Sendable () -> Void) {
     checkIsolated()
-    timers.set(id, at: instant, fire)
+    let replaced = timers.set(id, at: instant, fire)
+    withExtendedLifetime(replaced) {}
   }
 
   /// Forgets a timer; to be called on the loop.
   public func cancelTimer(_ id: TimerID) {
     checkIsolated()
-    timers.cancel(id)
+    // What dies with a timer may set or cancel one, so it dies outside the queue.
+    let cancelled = timers.cancel(id)
+    withExtendedLifetime(cancelled) {}
   }
 
   /// Only an earlier deadline costs a system call; one that has become later is found out when the old one fires.
@@ -191,7 +194,8 @@ public final class RadioLoop: SessionExecutor {
     let registration = table.add(number, handler)
     let result = relink_epoll_add(epoll.rawValue, number, events.rawValue, registration.tag)
     guard result >= 0 else {
-      _ = table.remove(registration)
+      let handler = table.remove(registration)
+      withExtendedLifetime(handler) {}
       return .failure(SystemError(number: -result))
     }
     _ = descriptor.release()
@@ -201,7 +205,8 @@ public final class RadioLoop: SessionExecutor {
   /// Has another handler told of a descriptor from now on; to be called on the loop.
   func hand(_ registration: DescriptorRegistration, to handler: any DescriptorHandler) {
     checkIsolated()
-    table.setHandler(handler, for: registration)
+    let before = table.setHandler(handler, for: registration)
+    withExtendedLifetime(before) {}
   }
 
   /// Changes what a handler is told of; to be called on the loop.
@@ -216,7 +221,9 @@ public final class RadioLoop: SessionExecutor {
   /// One that is closed already is no error. To be called on the loop.
   func close(_ registration: DescriptorRegistration) {
     checkIsolated()
-    if table.remove(registration) { discard(registration) }
+    guard let handler = table.remove(registration) else { return }
+    discard(registration)
+    withExtendedLifetime(handler) {}
   }
 
   /// Gives a descriptor back, open; nil when it is closed already.
@@ -224,7 +231,8 @@ public final class RadioLoop: SessionExecutor {
   /// To be called on the loop.
   func release(_ registration: DescriptorRegistration) -> OwnedDescriptor? {
     checkIsolated()
-    guard table.remove(registration) else { return nil }
+    guard let handler = table.remove(registration) else { return nil }
+    defer { withExtendedLifetime(handler) {} }
     _ = relink_epoll_remove(epoll.rawValue, registration.descriptor)
     return OwnedDescriptor(adopting: registration.descriptor)
   }
@@ -313,6 +321,7 @@ public final class RadioLoop: SessionExecutor {
       case .job(let job): job.runSynchronously(isolatedTo: serial, taskExecutor: task)
       case .taskJob(let job): job.runSynchronously(on: task)
       case .closure(let work): work()
+      case .nothing: continue
       case nil: return
       }
     }
@@ -339,8 +348,10 @@ public final class RadioLoop: SessionExecutor {
   }
 
   private func finish() -> Step {
-    table.removeAll().forEach(discard)
-    timers = TimerQueue()
+    table.registrations.forEach(close)
+    var forgotten = TimerQueue()
+    swap(&forgotten, &timers)
+    withExtendedLifetime(forgotten) {}
     return inbox.withLock { inbox in
       guard inbox.work.isEmpty else { return .look }
       // Who comes later starts a thread of its own.

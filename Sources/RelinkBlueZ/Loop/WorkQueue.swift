@@ -6,6 +6,8 @@ enum LoopWork: Sendable {
   case taskJob(UnownedJob)
   /// A posted closure.
   case closure(@Sendable () -> Void)
+  /// The place of something that was taken out.
+  case nothing
 }
 
 /// A queue that takes at one end and gives at the other without moving its elements each time.
@@ -32,7 +34,9 @@ struct WorkQueue {
 
   mutating func popFirst() -> LoopWork? {
     guard head < items.count else { return nil }
-    let work = items[head]
+    // The caller lets go of the work: what dies with it may post again, while this is not in the middle of a change.
+    var work = LoopWork.nothing
+    swap(&work, &items[head])
     head += 1
     if head == items.count {
       items.removeAll(keepingCapacity: items.count <= 4096)

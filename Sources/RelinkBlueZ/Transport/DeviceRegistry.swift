@@ -5,6 +5,7 @@ internal import Synchronization
 final class DeviceRegistry: Sendable {
   private struct Entry {
     weak var handler: (any LinkHandler)?
+    weak var channel: SeqPacketChannel?
     let tables = AttributeTableMemory()
   }
 
@@ -37,12 +38,21 @@ final class DeviceRegistry: Sendable {
     }
   }
 
+  /// The devices that have a link from here; to be called on the loop.
+  var linked: [DeviceID] {
+    let channels = entries.withLock { entries in
+      entries.compactMap { device, entry in entry.channel.map { (device: device, channel: $0) } }
+    }
+    return channels.filter { !$0.channel.isClosed }.map(\.device)
+  }
+
   /// Makes a link over a connected channel, for whoever receives what happens to the device.
   func link(to device: DeviceID, over channel: SeqPacketChannel, on loop: RadioLoop) -> (
     ATTLink, any LinkHandler
   )? {
     let entry = entries.withLock { entries in
-      entries[device].flatMap { entry in entry.handler.map { (tables: entry.tables, handler: $0) } }
+      entries[device]?.channel = channel
+      return entries[device].flatMap { entry in entry.handler.map { (tables: entry.tables, handler: $0) } }
     }
     guard let entry else { return nil }
     let link = ATTLink(

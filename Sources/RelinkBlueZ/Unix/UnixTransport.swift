@@ -53,8 +53,10 @@ public final class UnixTransport: Transport {
   /// Always on: there is no adapter.
   public func adapterState(for device: DeviceID) -> AdapterState { .on }
 
-  /// None: nobody else brings links up.
-  public func existingLinks() -> [DeviceID] { [] }
+  /// The devices with a link of this transport; nobody else brings links up.
+  ///
+  /// - Returns: The devices, in no order.
+  public func existingLinks() -> [DeviceID] { registry.linked }
 
   /// Makes `handler` the receiver of everything about `device`; held weakly.
   ///

@@ -74,6 +74,18 @@ final class FarEnd: Sendable {
     #expect(sent == bytes.count)
   }
 
+  /// Sends where the other end is still there.
+  func trySend(_ bytes: [UInt8]) {
+    _ = open.withLock { Glibc.send($0, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
+  }
+
+  /// The next datagram, if one is there.
+  func receiveIfThere() -> [UInt8]? {
+    var buffer = [UInt8](repeating: 0, count: 4_096)
+    let length = open.withLock { recv($0, &buffer, buffer.count, Int32(MSG_DONTWAIT)) }
+    return length > 0 ? Array(buffer.prefix(length)) : nil
+  }
+
   /// The next datagram, awaited for at most 10 s; empty at the end of file.
   func receive() -> [UInt8] {
     var buffer = [UInt8](repeating: 0, count: 4_096)

@@ -16,7 +16,7 @@ enum LinkEvent: Equatable, Sendable {
   case closed(LinkLoss, inDoubt: [RequestID])
 }
 
-final class LinkRecorder: LinkHandler {
+final class LinkEventRecorder: LinkHandler {
   private let facts = Facts<LinkEvent>()
   private let latest = Locked<(any Link)?>(nil)
 
@@ -51,7 +51,7 @@ final class LinkRecorder: LinkHandler {
 /// A socket that listens at a path of its own.
 final class UnixListener: Sendable {
   let path: String
-  private let descriptor: Int32
+  let descriptor: Int32
 
   init(at path: String) throws {
     self.path = path
@@ -132,7 +132,7 @@ struct UnixRig {
   let loop: RadioLoop
   let transport: UnixTransport
   let device: DeviceID
-  let recorder = LinkRecorder()
+  let recorder = LinkEventRecorder()
 
   init(_ loop: RadioLoop, path: String) throws {
     self.loop = loop

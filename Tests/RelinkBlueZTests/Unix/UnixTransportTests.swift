@@ -124,7 +124,7 @@ import Testing
   @Test func aDeviceHasOneHandlerAtATime() async throws {
     try await withLoop { loop in
       let rig = try UnixRig(loop, path: "/nowhere")
-      let other = LinkRecorder()
+      let other = LinkEventRecorder()
       #expect(throws: RelinkError(.sessionExists, "")) {
         try rig.transport.register(other, for: rig.device)
       }
@@ -139,10 +139,10 @@ import Testing
       let transport = UnixTransport(on: loop)
       let device = try #require(UnixTransport.device(at: "/nowhere"))
       do {
-        let dropped = LinkRecorder()
+        let dropped = LinkEventRecorder()
         try transport.register(dropped, for: device)
       }
-      let next = LinkRecorder()
+      let next = LinkEventRecorder()
       try transport.register(next, for: device)
     }
   }
@@ -152,7 +152,7 @@ import Testing
     try await withLoop { loop in
       let device = try #require(DeviceID(text))
       #expect(throws: RelinkError(.invalidArgument, "")) {
-        try UnixTransport(on: loop).register(LinkRecorder(), for: device)
+        try UnixTransport(on: loop).register(LinkEventRecorder(), for: device)
       }
     }
   }
