@@ -144,11 +144,9 @@ extension SessionStateMachine {
   ) -> [Action] {
     outage.lastReason = loss.reason
     let isAbsence = loss.reason == .notFound && (listened ?? .zero) >= Self.shortestAbsence
-    if isAbsence {
-      backoffUntil = nil
-    } else if let state = loss.reason.adapterState {
+    if let state = loss.reason.adapterState {
       adapter = state
-    } else {
+    } else if !isAbsence {
       outage.failures += 1
       streak += 1
       backoffUntil = now.advanced(by: policy.backoff.delay(afterFailures: streak, using: &generator))
