@@ -59,10 +59,7 @@ final class EventPublisher: Sendable {
   func subscribe(limit: Int, keeping owner: any AnyObject & Sendable) -> AsyncStream<ConnectionEvent> {
     let id = state.withLock { state in
       state.lastID += 1
-      var ring = EventRing(limit: limit)
-      // Nothing more will be published then, and the stream has to end all the same.
-      if case .ended(let reason) = state.snapshot.state { ring.append(.ended(reason)) }
-      state.subscribers[state.lastID] = Subscriber(ring: ring)
+      state.subscribers[state.lastID] = Subscriber(ring: EventRing(limit: limit, from: state.snapshot))
       return state.lastID
     }
     let subscription = Subscription(publisher: self, id: id, owner: owner)

@@ -6,25 +6,32 @@ internal import RelinkCore
 /// count, a snapshot of the moment at which it takes it, and every later event.
 struct EventRing {
   private let limit: Int
+  /// What the subscriber gets first: where the session stood when it subscribed.
+  private var first: Snapshot?
   private var events: [ConnectionEvent] = []
   private var head = 0
   private var missed = 0
-  private var needsSnapshot = true
+  private var needsSnapshot = false
   private var end: ConnectionEvent?
+  private var isFinished = false
 
-  init(limit: Int) {
+  /// Begins with where the session stands.
+  init(limit: Int, from snapshot: Snapshot) {
     self.limit = max(limit, 1)
+    first = snapshot
+    // A session that has ended tells its end once more, so that the iteration ends too.
+    if case .ended(let reason) = snapshot.state { end = .ended(reason) }
   }
 
   /// Keeps an event for the subscriber.
   mutating func append(_ event: ConnectionEvent) {
     if case .ended = event {
-      // It needs no place: it is what comes after everything else, whatever was missed.
+      // It needs no place: it comes after everything else, whatever was missed.
       end = event
       return
     }
-    // Until the subscriber has taken its snapshot, the snapshot that it will take covers this event.
-    if needsSnapshot && events.count == head {
+    // After a gap, until the subscriber has taken its snapshot, the snapshot that it will take covers this event.
+    if needsSnapshot {
       if missed > 0 { missed += 1 }
       return
     }
@@ -52,6 +59,7 @@ struct EventRing {
 
   /// Takes out the next event.
   mutating func next(snapshot: Snapshot) -> Next {
+    if let first = first.take() { return .event(.snapshot(first)) }
     if missed > 0 {
       defer { missed = 0 }
       return .event(.missed(missed))
@@ -75,6 +83,4 @@ struct EventRing {
     }
     return isFinished ? .finished : .nothing
   }
-
-  private var isFinished = false
 }

@@ -22,7 +22,9 @@ import Testing
     publisher.publish([.idle(.withdrawn), .idle(.disconnected)], Self.snapshot(.idle(.disconnected)))
     executor.run()
     #expect(one.all.dropFirst() == [.idle(.withdrawn), .idle(.disconnected)])
-    #expect(other.all == [.snapshot(Self.snapshot(.idle(.disconnected)))])
+    // It subscribed before, and took nothing until then.
+    #expect(
+      other.all == [.snapshot(Self.snapshot(.idle(.neverAsked))), .idle(.withdrawn), .idle(.disconnected)])
     publisher.publish([.idle(.withdrawn)], Self.snapshot(.idle(.withdrawn)))
     executor.run()
     #expect(one.all.last == .idle(.withdrawn))

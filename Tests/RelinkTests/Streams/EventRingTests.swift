@@ -6,10 +6,10 @@ import Testing
   private static let now = Snapshot(state: .idle(.neverAsked), since: .zero)
 
   @Test func aSubscriberGetsTheSnapshotFirstAndThenEachEvent() {
-    var ring = EventRing(limit: 4)
-    // Before the snapshot is taken, it covers what happens.
+    var ring = EventRing(limit: 4, from: Self.now)
+    // The snapshot is that of the moment at which it subscribed, so it covers nothing of what comes then.
     ring.append(.idle(.disconnected))
-    #expect(ring.take(5) == [.snapshot(Self.now)])
+    #expect(ring.take(5, now: .idle(.disconnected)) == [.snapshot(Self.now), .idle(.disconnected)])
     ring.append(.idle(.withdrawn))
     ring.append(.idle(.notReconnecting))
     #expect(ring.take(5) == [.idle(.withdrawn), .idle(.notReconnecting)])
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test func aSubscriberThatFallsBehindGetsTheCountAndASnapshot() {
-    var ring = EventRing(limit: 3)
+    var ring = EventRing(limit: 3, from: Self.now)
     _ = ring.take(1)
     for _ in 0..<3 { ring.append(.idle(.withdrawn)) }
     ring.append(.idle(.withdrawn))
@@ -27,8 +27,22 @@ import Testing
     #expect(ring.take(5) == [.idle(.disconnected)])
   }
 
+  @Test func aSubscriberThatNeverAskedGetsItsFirstSnapshotBeforeTheCount() {
+    var ring = EventRing(limit: 2, from: Self.now)
+    for _ in 0..<3 { ring.append(.idle(.withdrawn)) }
+    let later = Snapshot(state: .idle(.withdrawn), since: .zero)
+    #expect(ring.take(5, now: .idle(.withdrawn)) == [.snapshot(Self.now), .missed(3), .snapshot(later)])
+  }
+
+  @Test func aSubscriberOfAnEndedSessionGetsItsEnd() {
+    let ended = Snapshot(state: .ended(.closed), since: .zero)
+    var ring = EventRing(limit: 2, from: ended)
+    #expect(ring.take(5) == [.snapshot(ended), .ended(.closed)])
+    #expect(ring.hasFinished() == true)
+  }
+
   @Test func whatHappensBetweenTheCountAndTheSnapshotIsInTheSnapshot() {
-    var ring = EventRing(limit: 1)
+    var ring = EventRing(limit: 1, from: Self.now)
     _ = ring.take(1)
     for _ in 0..<2 { ring.append(.idle(.withdrawn)) }
     #expect(ring.take(1) == [.missed(2)])
@@ -39,7 +53,7 @@ import Testing
   }
 
   @Test func aFullRingHoldsAsManyEventsAsItMay() {
-    var ring = EventRing(limit: 2)
+    var ring = EventRing(limit: 2, from: Self.now)
     _ = ring.take(1)
     ring.append(.idle(.withdrawn))
     ring.append(.idle(.disconnected))
@@ -47,7 +61,7 @@ import Testing
   }
 
   @Test func theEndComesLastAndOnce() {
-    var ring = EventRing(limit: 2)
+    var ring = EventRing(limit: 2, from: Self.now)
     _ = ring.take(1)
     ring.append(.idle(.withdrawn))
     ring.append(.idle(.disconnected))
@@ -57,7 +71,7 @@ import Testing
   }
 
   @Test func theEndIsNotAmongTheMissed() {
-    var ring = EventRing(limit: 1)
+    var ring = EventRing(limit: 1, from: Self.now)
     _ = ring.take(1)
     ring.append(.idle(.withdrawn))
     ring.append(.idle(.disconnected))
@@ -67,14 +81,14 @@ import Testing
   }
 
   @Test func theEndComesAfterTheFirstSnapshotToo() {
-    var ring = EventRing(limit: 1)
+    var ring = EventRing(limit: 1, from: Self.now)
     ring.append(.ended(.closed))
     #expect(ring.take(5) == [.snapshot(Self.now), .ended(.closed)])
     #expect(ring.hasFinished() == true)
   }
 
   @Test func aSubscriberThatIsAlwaysOneBehindCostsNoMoreThanItsLimit() {
-    var ring = EventRing(limit: 8)
+    var ring = EventRing(limit: 8, from: Self.now)
     _ = ring.take(1)
     ring.append(.missed(-1))
     for number in 0..<10_000 {
@@ -87,7 +101,7 @@ import Testing
   @Test(arguments: 0..<20 as Range<UInt64>)
   func everyEventIsTakenOrCountedInOrder(seed: UInt64) {
     var generator = SeededSteps(seed: seed)
-    var ring = EventRing(limit: Int(seed % 7))
+    var ring = EventRing(limit: Int(seed % 7), from: Self.now)
     _ = ring.take(1)
     var appended = 0
     var expected = 0
@@ -112,12 +126,12 @@ import Testing
 }
 
 extension EventRing {
-  fileprivate mutating func take(_ count: Int) -> [ConnectionEvent] {
+  fileprivate mutating func take(
+    _ count: Int, now state: Snapshot.State = .idle(.neverAsked)
+  ) -> [ConnectionEvent] {
     var taken: [ConnectionEvent] = []
     for _ in 0..<count {
-      guard case .event(let event) = next(snapshot: Snapshot(state: .idle(.neverAsked), since: .zero)) else {
-        break
-      }
+      guard case .event(let event) = next(snapshot: Snapshot(state: state, since: .zero)) else { break }
       taken.append(event)
     }
     return taken
