@@ -182,7 +182,7 @@ extension DeviceSession {
       guard let entry = journal.nextOffer(taking: room) else { return }
       let request = newRequestID(for: entry.request)
       journal.offering(entry.id, as: request, on: generation, now: executor.now)
-      switch link.perform(entry.request, id: request) {
+      switch link.perform(entry.request.fitted(to: link.capabilities.mtu), id: request) {
       case .accepted:
         if !request.isWithoutResponse { outstanding += 1 }
       case .refused(let refusal) where refusal.isPermanent:
@@ -244,5 +244,13 @@ extension DeviceSession {
 
   func fail(_ failed: [ConsumerID], with error: RelinkError) {
     for id in failed { consumers.removeValue(forKey: id)?.finish(error) }
+  }
+}
+
+extension GATTRequest {
+  /// The same write in one PDU where the link carries that: only the link on which it is offered can tell.
+  fileprivate func fitted(to mtu: Int) -> GATTRequest {
+    guard case .writeLong(let name, let value) = self, value.count <= mtu - 3 else { return self }
+    return .write(name, value)
   }
 }
