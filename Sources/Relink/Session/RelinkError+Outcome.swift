@@ -29,7 +29,18 @@ extension RelinkError {
         .indeterminate,
         "The operation\(subject) was sent and no answer can come (\(doubt.cause)): it may have been applied, once. "
           + "Look at the device before you repeat it.",
-        outcome: .indeterminate(doubt), operation: operation, disconnect: disconnect)
+        outcome: .indeterminate(doubt), operation: operation, disconnect: disconnect?.advising(doubt))
     }
+  }
+}
+
+extension DisconnectInfo {
+  /// The same loss as the caller of an operation in doubt should take it: the session restores the link by itself, and
+  /// what is left to decide is whether to repeat the operation.
+  fileprivate func advising(_ doubt: Doubt) -> DisconnectInfo {
+    guard case .linkLost = doubt.cause, willReconnect, recovery == .retryConnection else { return self }
+    var info = self
+    info.recovery = .retryOperation
+    return info
   }
 }
