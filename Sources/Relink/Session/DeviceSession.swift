@@ -174,6 +174,9 @@ public actor DeviceSession {
   private func end() {
     guard receiver.withLock({ $0.take() != nil }) else { return }
     transport.unregister(device)
+    // Their last words will not be heard any more.
+    links.removeAll()
+    attempts.removeAll()
     for timer in SessionStateMachine.Timer.allCases { executor.cancelTimer(timerID(timer.rawValue)) }
     executor.cancelTimer(timerID(Self.journalTimer))
     let error = RelinkError(.ended, "The session has ended; make a new one to go on.")
