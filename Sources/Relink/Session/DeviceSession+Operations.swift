@@ -96,11 +96,13 @@ extension DeviceSession {
   ) async -> (OperationID, Outcome<GATTAnswer>) {
     let id = nextOperation()
     let outcome = await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
+      await withCheckedContinuation { (continuation: CheckedContinuation<Outcome<GATTAnswer>, Never>) in
+        // A caller without isolation leaves the executor and comes back on the way here. A cancellation of that time
+        // finds nothing to cancel, so it is looked for once more.
+        guard !Task.isCancelled else { return continuation.resume(returning: .notSent(.cancelled)) }
         assumeIsolated { $0.admit(id, request, idempotency, within: limit, continuation) }
       }
     } onCancel: {
-      // Runs after the admission above, since that happens without leaving the executor.
       executor.post { self.assumeIsolated { $0.cancelOperation(id) } }
     }
     return (id, outcome)

@@ -44,12 +44,17 @@ public struct OperationJournal: Sendable {
 
   /// The app asks for an operation.
   ///
-  /// IDs ascend from call to call.
+  /// IDs ascend in the order of the calls; one whose call was held up on its way here still takes its place.
   public mutating func operationRequested(
     _ id: OperationID, _ request: GATTRequest, idempotency: Idempotency, deadline: MonotonicInstant?
   ) -> Admission {
     guard entries.count < capacity else { return .full(limit: capacity) }
-    entries.append(JournalEntry(id: id, request: request, idempotency: idempotency, deadline: deadline))
+    let entry = JournalEntry(id: id, request: request, idempotency: idempotency, deadline: deadline)
+    if let last = entries.last, last.id > id {
+      entries.insert(entry, at: entries.firstIndex { $0.id > id } ?? entries.endIndex)
+    } else {
+      entries.append(entry)
+    }
     return .recorded(timer: timerNeeded(for: deadline))
   }
 

@@ -21,6 +21,18 @@ import Testing
     #expect(journal.hasQueued)
   }
 
+  @Test mutating func aCallThatWasHeldUpOnItsWayTakesItsPlace() {
+    // Two callers took their numbers; the first of them changed executors before it was admitted.
+    request(2, .read(lock))
+    request(5, .read(lock))
+    request(1, .read(lock))
+    request(4, .read(lock))
+    #expect(journal.entries.map(\.id) == [op(1), op(2), op(4), op(5)])
+    #expect(journal.nextOffer(taking: .any)?.id == op(1))
+    for number in [4, 1, 5, 2] as [UInt64] { #expect(cancel(number) == .notSent(.cancelled)) }
+    #expect(journal.entries.isEmpty)
+  }
+
   @Test func aFullJournalTakesNothingUntilAnOperationHasSettled() {
     var journal = OperationJournal(policy: JournalPolicy(capacity: 2))
     for number in 1...2 as ClosedRange<UInt64> {
