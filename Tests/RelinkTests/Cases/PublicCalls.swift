@@ -1,0 +1,112 @@
+import BluetoothWire
+import RelinkTesting
+
+@testable import Relink
+
+/// A public call that waits, with the longest time that its documentation states.
+///
+/// ``all`` and ``scoped`` name every one of them; a test compares the names with the sources, so that a new one has to
+/// be added here.
+struct PublicCall: Sendable, CustomStringConvertible {
+  /// The file that declares it, without its extension, and its name.
+  var declaration: String
+  /// What is special about the call; empty for the plain one.
+  var variant = ""
+  /// The longest time that is stated; nil where it waits without a bound and only cancelling ends it.
+  var limit: Duration?
+  var make: @Sendable (Scene) async throws -> Void
+
+  var description: String { variant.isEmpty ? declaration : "\(declaration) \(variant)" }
+
+  /// The calls on a session.
+  static let all: [PublicCall] = [
+    PublicCall(declaration: "DeviceSession.connect", limit: .seconds(30)) { try await $0.session.connect() },
+    PublicCall(declaration: "DeviceSession.connect", variant: "within 3 s", limit: .seconds(3)) {
+      try await $0.session.connect(within: .seconds(3))
+    },
+    PublicCall(declaration: "DeviceSession.connect", variant: "without a bound", limit: nil) {
+      try await $0.session.connect(within: .never)
+    },
+    PublicCall(declaration: "DeviceSession.disconnect", limit: .zero) { await $0.session.disconnect() },
+    PublicCall(declaration: "DeviceSession.close", limit: .zero) { await $0.session.close() },
+    PublicCall(declaration: "DeviceSession+Operations.read", limit: .seconds(30)) {
+      _ = try await $0.session.read(Scene.first)
+    },
+    PublicCall(declaration: "DeviceSession+Operations.read", variant: "within 3 s", limit: .seconds(3)) {
+      _ = try await $0.session.read(Scene.first, within: .seconds(3))
+    },
+    PublicCall(declaration: "DeviceSession+Operations.read", variant: "without a bound", limit: nil) {
+      _ = try await $0.session.read(Scene.first, within: .never)
+    },
+    PublicCall(declaration: "DeviceSession+Operations.write", limit: .seconds(30)) {
+      try await $0.session.write([1], to: Scene.first, idempotency: .idempotent)
+    },
+    PublicCall(
+      declaration: "DeviceSession+Operations.write", variant: "of 500 bytes within 3 s", limit: .seconds(3)
+    ) {
+      try await $0.session.write(
+        [UInt8](repeating: 1, count: 500), to: Scene.first, idempotency: .nonIdempotent,
+        options: WriteOptions(within: .seconds(3), allowsLong: true))
+    },
+    PublicCall(declaration: "DeviceSession+Operations.writeWithoutResponse", limit: .seconds(30)) {
+      try await $0.session.writeWithoutResponse([1], to: Scene.first, idempotency: .idempotent)
+    },
+    PublicCall(declaration: "DeviceSession+Operations.discoverServices", limit: .seconds(30)) {
+      _ = try await $0.session.discoverServices()
+    },
+    PublicCall(declaration: "DeviceSession.withDeviceSession", limit: .seconds(3)) { scene in
+      try await withDeviceSession(with: try deviceID(2), over: scene.radio) { session in
+        _ = try await session.connect(within: .seconds(3))
+      }
+    },
+    PublicCall(declaration: "ValueStream.next", limit: nil) { scene in
+      var iterator = scene.session.notifications(from: Scene.first).makeAsyncIterator()
+      _ = try await iterator.next()
+    },
+    PublicCall(declaration: "ValueStream.next", variant: "isolated", limit: nil) { scene in
+      var iterator = scene.session.notifications(from: Scene.first).makeAsyncIterator()
+      _ = try await iterator.next(isolation: nil)
+    },
+    PublicCall(declaration: "ValueStream.next", variant: "after close()", limit: .zero) { scene in
+      let stream = scene.session.notifications(from: Scene.first)
+      await scene.session.close()
+      for try await _ in stream {}
+    },
+    PublicCall(declaration: "ValueStream.next", variant: "made after close()", limit: .zero) { scene in
+      await scene.session.close()
+      for try await _ in scene.session.notifications(from: Scene.first) {}
+    },
+  ]
+
+  /// What is no call of ours and is waited in all the same: the iteration of events.
+  static let iterations: [PublicCall] = [
+    PublicCall(declaration: "events", limit: nil) { scene in
+      for await _ in scene.session.events() {}
+    },
+    PublicCall(declaration: "events", variant: "after close()", limit: .zero) { scene in
+      let events = scene.session.events()
+      await scene.session.close()
+      for await _ in events {}
+    },
+    PublicCall(declaration: "events", variant: "made after close()", limit: .zero) { scene in
+      await scene.session.close()
+      for await _ in scene.session.events() {}
+    },
+  ]
+
+  /// A call on a link in a setup closure.
+  struct Scoped: Sendable, CustomStringConvertible {
+    var declaration: String
+    var make: @Sendable (LinkScope) async throws -> Void
+    var description: String { declaration }
+  }
+
+  /// The calls on a link.
+  static let scoped: [Scoped] = [
+    Scoped(declaration: "LinkScope.read") { _ = try await $0.read(Scene.first) },
+    Scoped(declaration: "LinkScope.write") { try await $0.write([1], to: Scene.first) },
+    Scoped(declaration: "LinkScope.writeWithoutResponse") {
+      try await $0.writeWithoutResponse([1], to: Scene.first)
+    },
+  ]
+}
