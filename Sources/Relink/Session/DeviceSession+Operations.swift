@@ -63,10 +63,11 @@ extension DeviceSession {
   private nonisolated func run(
     _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline
   ) async throws(RelinkError) -> GATTAnswer {
-    // A caller that runs on the executor already, as one whose task prefers it does, saves two changes of executor:
-    // they would cost more than everything else that a request takes.
+    // A caller whose task prefers the executor saves two changes of executor: they would cost more than everything
+    // else that a request takes.
+    let caller: (any Actor)? = #isolation
     let (id, outcome) =
-      executor.isIsolatingCurrentContext() == true
+      caller == nil && staysOnExecutor
       ? await perform(request, idempotency, within: limit)
       : await performIsolated(request, idempotency, within: limit)
     switch outcome {
@@ -77,10 +78,31 @@ extension DeviceSession {
     }
   }
 
+  /// Whether the calling task is on the executor and comes back to it after each wait.
+  ///
+  /// To be on it is not enough: a task without isolation that has just called an actor there may still be, in an
+  /// optimised build, and is taken elsewhere by the next wait.
+  private nonisolated var staysOnExecutor: Bool {
+    guard executor.isIsolatingCurrentContext() == true else { return false }
+    let preferred = executor.asUnownedTaskExecutor()
+    return withUnsafeCurrentTask { $0?.unownedTaskExecutor == preferred }
+  }
+
+  /// Takes an operation through the journal for any caller.
+  ///
+  /// What ``perform(_:_:within:)`` does, isolated: the closures of a function that is not would leave the executor.
   private func performIsolated(
     _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline
   ) async -> (OperationID, Outcome<GATTAnswer>) {
-    await perform(request, idempotency, within: limit)
+    lastOperation += 1
+    let id = OperationID(rawValue: lastOperation)
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { admit(id, request, idempotency, within: limit, $0) }
+    } onCancel: {
+      // Runs after the admission above, since that happens without leaving the executor.
+      executor.post { self.assumeIsolated { $0.cancelOperation(id) } }
+    }
+    return (id, outcome)
   }
 
   private nonisolated func nextOperation() -> OperationID {
@@ -90,7 +112,7 @@ extension DeviceSession {
     }
   }
 
-  /// Takes an operation through the journal; to be called on the executor.
+  /// Takes an operation through the journal for a caller that stays on the executor.
   private nonisolated func perform(
     _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline
   ) async -> (OperationID, Outcome<GATTAnswer>) {
