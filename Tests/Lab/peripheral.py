@@ -23,7 +23,8 @@ def uuid(number):
 
 
 SERVICE = uuid(1)
-NAMES = {'counter': 2, 'lock': 3, 'idempotent': 4, 'slow': 5, 'long': 6, 'stream': 7}
+NAMES = {'counter': 2, 'lock': 3, 'idempotent': 4, 'slow': 5, 'long': 6, 'stream': 7, 'value': 8}
+MTU = 517
 WRITES = (att.ATT_Write_Request, att.ATT_Write_Command, att.ATT_Execute_Write_Request)
 
 
@@ -43,6 +44,8 @@ class Fate:
     pdu: att.ATT_PDU
     withheld: bool = False
     cut: int | None = None
+    twice: bool = False
+    late_ms: int | None = None
 
 
 FATE = contextvars.ContextVar('fate', default=None)
@@ -98,13 +101,17 @@ class Peripheral:
         self.long = {'prepared_bytes': 0, 'executed_bytes': 0, 'cancelled_bytes': 0, 'died_bytes': 0}
         self.long_value = b''
         self.executions = []
+        self.value = b''
+        self.written = []
         self.stream = {'sent': 0}
         self.gone = {}
         self.requests = self.cuts = self.withheld = self.discarded = self.late = 0
         self.cut = None
         self.hold = None
+        self.next = None
         self.slow_ms = 1000
         self.stream_ms = 100
+        self.device.gatt_server.max_mtu = MTU
         self.air.silent = False
         self.air.dropped = 0
 
@@ -117,6 +124,8 @@ class Peripheral:
             'slow': (p.READ, self.read_slow, None),
             'long': (p.READ | p.WRITE, lambda _: self.long_value, self.write_long),
             'stream': (p.NOTIFY, None, None),
+            'value': (
+                p.READ | p.WRITE | p.WRITE_WITHOUT_RESPONSE | p.NOTIFY, lambda _: self.value, self.write_value),
         }
         self.characteristics = {}
         for name, (properties, read, write) in kinds.items():
@@ -204,19 +213,27 @@ class Peripheral:
             name = 'long'
         else:
             name = self.names.get(getattr(pdu, 'attribute_handle', None))
+        names = (None, name, 'execute') if isinstance(pdu, att.ATT_Execute_Write_Request) else (None, name)
         fate = Fate(pdu)
-        if self.cut and isinstance(pdu, WRITES) and name and self.cut.name in (None, name):
+        if self.cut and isinstance(pdu, WRITES) and name and self.cut.name in names:
             cut, self.cut = self.cut, None
             self.cuts += 1
             if cut.before:
                 self.air.lose(cut.reason)
                 return
             fate.cut = cut.reason
-        elif self.hold and request and self.hold[1] in (None, name):
+        elif self.hold and request and self.hold[1] in names:
             if self.hold[0] == 'discarded':
                 self.discarded += 1
                 return
             fate.withheld = True
+        elif self.next and request and self.next[1] in names:
+            how, self.next = self.next[0], None
+            if how == 'swallow':
+                self.discarded += 1
+                return
+            fate.twice = how == 'twice'
+            fate.late_ms = how if isinstance(how, int) else None
         queued = self.queued(connection)
         token = FATE.set(fate)
         try:
@@ -240,8 +257,13 @@ class Peripheral:
             self.air.lose(fate.cut)
         elif fate and fate.withheld:
             self.withheld += 1
+        elif fate and fate.late_ms is not None:
+            late_ms, fate.late_ms = fate.late_ms, None
+            asyncio.get_running_loop().call_later(late_ms / 1000, self.respond, connection, response)
         else:
             self.send_response(connection, response)
+            if fate and fate.twice:
+                self.send_response(connection, response)
 
     # Characteristics
 
@@ -292,6 +314,12 @@ class Peripheral:
             self.long['executed_bytes'] += len(value)
             self.executions.append({'link': connection.number, 'bytes': len(value), 'value': value.hex()})
             del self.executions[:-16]
+
+    def write_value(self, _connection, value):
+        if len(value) > 512:
+            raise att.ATT_Error(error_code=att.ATT_INVALID_ATTRIBUTE_LENGTH_ERROR)
+        self.value = value
+        self.written.append(value.hex())
 
     def queued(self, connection):
         parts = self.device.gatt_server.prepared_writes.get(connection, [])

@@ -1,7 +1,8 @@
 """A radio for the Linux kernel: the host's controller on /dev/vhci, and a peripheral that counts.
 
 Started with the path of a Unix stream socket, on which every line is a command and gets one line of JSON back:
-{"ok": true, …} or {"ok": false, "error": "…"}. HH is an HCI reason in hexadecimal, NAME a characteristic.
+{"ok": true, …} or {"ok": false, "error": "…"}. HH is an HCI reason in hexadecimal, NAME a characteristic, or `execute`
+for the request that executes prepared writes.
 
   terminate HH                     the peripheral ends its links
   lose HH                          both controllers report the links lost
@@ -10,6 +11,10 @@ Started with the path of a Unix stream socket, on which every line is a command 
   cut-before-apply HH [NAME]       the next write is not applied; the link is lost instead
   cut-after-apply HH [NAME]        the next write is applied; the link is lost instead of an answer
   hold-answers off|applied|discarded [NAME]   requests are carried out (or not), and not answered
+  next swallow|twice|MS [NAME]     the next request is dropped, answered twice, or answered MS late
+  set HEX | written                the value of `value`, without a word | what was written to it, in order
+  behave                           takes back every cut, hold and next
+  mtu N                            the largest MTU that the peripheral agrees to, on links to come
   slow MS|hold                     when a read of `slow` is answered; hold: on release
   release                          answer the reads of `slow` that wait
   stream MS                        the interval of `stream`; 0 pauses it
@@ -49,7 +54,7 @@ class Radio:
         match rest:
             case []:
                 return None
-            case [name] if name in NAMES:
+            case [name] if name in NAMES or name == 'execute':
                 return name
         raise ValueError(f'no characteristic {" ".join(rest)}')
 
@@ -77,6 +82,23 @@ class Radio:
                 return {}
             case ['hold-answers', 'applied' | 'discarded' as how, *rest]:
                 p.hold = how, self.name(rest)
+                return {}
+            case ['next', 'swallow' | 'twice' as how, *rest]:
+                p.next = how, self.name(rest)
+                return {}
+            case ['next', milliseconds, *rest]:
+                p.next = int(milliseconds), self.name(rest)
+                return {}
+            case ['behave']:
+                p.hold = p.cut = p.next = None
+                return {}
+            case ['set', *value]:
+                p.value = bytes.fromhex(''.join(value))
+                return {}
+            case ['written']:
+                return {'values': p.written}
+            case ['mtu', size]:
+                p.device.gatt_server.max_mtu = int(size)
                 return {}
             case ['slow', 'hold']:
                 p.slow_ms = None

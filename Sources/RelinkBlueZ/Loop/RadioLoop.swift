@@ -248,6 +248,9 @@ public final class RadioLoop: SessionExecutor {
   /// How many timers are set, for tests; to be called on the loop.
   package var timerCount: Int { timers.count }
 
+  /// How many jobs wait behind the one that asks, for tests; to be called on the loop.
+  package var jobCount: Int { queue.count }
+
   // MARK: The thread
 
   /// Ends the loop: what was enqueued is still run, then descriptors are closed, timers forgotten, the thread ends.

@@ -6,6 +6,7 @@
 #   field NAME… < JSON     one value of a reply: field lock duplicates
 #   check WHAT COMMAND…    counts a pass if COMMAND succeeds, a failure otherwise
 #   equal WHAT IS WANTED   counts a pass if both are the same
+#   judge SECONDS WORD…    run relink-lab, which prints `ok …` and `FAILED …` lines of its own, and count them
 #   summary                print "N passed, M failed" and exit accordingly
 # After lab_start, RELINK_LAB_CONTROL is the control socket and RELINK_LAB_PEER the peripheral's address (random).
 
@@ -65,6 +66,24 @@ check() {
 
 equal() {
   check "$1: $2" test "$2" = "$3"
+}
+
+judge() {
+  local line status=1 seconds=$1
+  shift
+  while IFS= read -r line; do
+    case $line in
+      'ok '*) lab_passed=$((lab_passed + 1)) ;;
+      'FAILED '*) lab_failed=$((lab_failed + 1)) ;;
+      'exit status '*)
+        status=${line#exit status }
+        continue
+        ;;
+    esac
+    echo "$line"
+  done < <(timeout "$seconds" "$RELINK_LAB_BINARY" "$@" 2>&1; echo "exit status $?")
+  # A crash, or a hang that was ended, prints no line of its own.
+  check "relink-lab $* came to its end" test "$status" -le 1
 }
 
 summary() {
