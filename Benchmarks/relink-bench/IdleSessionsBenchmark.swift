@@ -34,9 +34,12 @@ final class SessionCrowd: Sendable {
   let sessions: [DeviceSession]
   private let consumers: [Task<Void, Never>]
   let ready: Locked<Int>
+  /// When a consumer got its first event since this was set to nil.
+  let firstEvent: Locked<Int64?>
 
   init(_ transport: BenchTransport, count: Int, prefix: String) async throws {
     let ready = Locked(0)
+    let firstEvent = Locked<Int64?>(nil)
     var configuration = Configuration()
     configuration.reconnection.stability = .zero
     var sessions: [DeviceSession] = []
@@ -49,6 +52,7 @@ final class SessionCrowd: Sendable {
       let events = session.events()
       return Task(executorPreference: transport.loop) {
         for await event in events {
+          firstEvent.withLock { if $0 == nil { $0 = bench_now() } }
           if case .ready = event { ready.withLock { $0 += 1 } }
         }
       }
@@ -56,6 +60,7 @@ final class SessionCrowd: Sendable {
     for session in sessions { try await session.connect() }
     self.sessions = sessions
     self.ready = ready
+    self.firstEvent = firstEvent
   }
 
   func close() async {

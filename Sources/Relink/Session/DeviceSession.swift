@@ -26,8 +26,8 @@ public actor DeviceSession {
   var subscriptions = SubscriptionsStateMachine()
   var scope = ScopedRequests()
 
-  var attempts: [AttemptID: any Attempt] = [:]
-  var links: [LinkID: any Link] = [:]
+  var attempts = KeyedList<AttemptID, any Attempt>()
+  var links = KeyedList<LinkID, any Link>()
   var link: (any Link)?
   var linkCapabilities = LinkCapabilities()
   /// Requests that the link in use has accepted and not answered, those without response apart.
@@ -38,9 +38,11 @@ public actor DeviceSession {
   var setup: AppTask?
   var services: [DiscoveredService] = []
 
-  var operationWaiters: [OperationID: CheckedContinuation<Outcome<GATTAnswer>, Never>] = [:]
-  var connectWaiters: [ConnectWaiterID: CheckedContinuation<SessionStateMachine.ConnectResult, Never>] = [:]
-  var consumers: [ConsumerID: ValueBuffer] = [:]
+  var operationWaiters = KeyedList<OperationID, CheckedContinuation<Outcome<GATTAnswer>, Never>>()
+  var connectWaiters = KeyedList<
+    ConnectWaiterID, CheckedContinuation<SessionStateMachine.ConnectResult, Never>
+  >()
+  var consumers = KeyedList<ConsumerID, ValueBuffer>()
 
   var lastOperation: UInt64 = 0
   var lastConnectWaiter: UInt64 = 0

@@ -5,6 +5,7 @@ internal import RelinkCore
 /// Fed on the session's executor, read anywhere. A subscriber that falls behind slows nobody.
 final class EventPublisher: Sendable {
   private struct Subscriber {
+    var id: UInt64
     var ring: EventRing
     var waiting: CheckedContinuation<ConnectionEvent?, Never>?
 
@@ -20,8 +21,11 @@ final class EventPublisher: Sendable {
 
   private struct State {
     var snapshot: Snapshot
-    var subscribers: [UInt64: Subscriber] = [:]
+    /// In the order in which they came.
+    var subscribers: [Subscriber] = []
     var lastID: UInt64 = 0
+
+    func index(of id: UInt64) -> Int? { subscribers.firstIndex { $0.id == id } }
   }
 
   private let state: Locked<State>
@@ -41,14 +45,12 @@ final class EventPublisher: Sendable {
       state.snapshot = snapshot
       var resumed: [(CheckedContinuation<ConnectionEvent?, Never>, ConnectionEvent?)] = []
       guard !events.isEmpty else { return resumed }
-      for id in state.subscribers.keys.sorted() {
-        guard var subscriber = state.subscribers[id] else { continue }
-        for event in events { subscriber.ring.append(event) }
-        if let waiting = subscriber.waiting, let next = subscriber.take(snapshot) {
-          subscriber.waiting = nil
-          resumed.append((waiting, next))
-        }
-        state.subscribers[id] = subscriber
+      for index in state.subscribers.indices {
+        for event in events { state.subscribers[index].ring.append(event) }
+        guard let waiting = state.subscribers[index].waiting else { continue }
+        guard let next = state.subscribers[index].take(snapshot) else { continue }
+        state.subscribers[index].waiting = nil
+        resumed.append((waiting, next))
       }
       return resumed
     }
@@ -59,29 +61,34 @@ final class EventPublisher: Sendable {
   func subscribe(limit: Int, keeping owner: any AnyObject & Sendable) -> AsyncStream<ConnectionEvent> {
     let id = state.withLock { state in
       state.lastID += 1
-      state.subscribers[state.lastID] = Subscriber(ring: EventRing(limit: limit, from: state.snapshot))
+      let ring = EventRing(limit: limit, from: state.snapshot)
+      state.subscribers.append(Subscriber(id: state.lastID, ring: ring))
       return state.lastID
     }
     let subscription = Subscription(publisher: self, id: id, owner: owner)
-    return AsyncStream(unfolding: { await subscription.next() }, onCancel: { subscription.cancel() })
+    // No asynchronous function in between: each would keep a frame in the task of a consumer that waits.
+    return AsyncStream(
+      unfolding: { await withCheckedContinuation { subscription.next($0) } },
+      onCancel: { subscription.cancel() })
   }
 
-  fileprivate func next(_ id: UInt64) async -> ConnectionEvent? {
-    await withCheckedContinuation { continuation in
-      let event = state.withLock { state -> ConnectionEvent?? in
-        guard var subscriber = state.subscribers[id] else { return .some(nil) }
-        precondition(subscriber.waiting == nil, "an event stream has one consumer; ask for events() again")
-        defer { state.subscribers[id] = subscriber }
-        if let next = subscriber.take(state.snapshot) { return next }
-        subscriber.waiting = continuation
-        return nil
-      }
-      if let event { continuation.resume(returning: event) }
+  /// Gives the next event to the consumer that waits, now or when there is one.
+  fileprivate func next(_ id: UInt64, _ continuation: CheckedContinuation<ConnectionEvent?, Never>) {
+    let event = state.withLock { state -> ConnectionEvent?? in
+      guard let index = state.index(of: id) else { return .some(nil) }
+      precondition(
+        state.subscribers[index].waiting == nil, "an event stream has one consumer; ask for events() again")
+      if let next = state.subscribers[index].take(state.snapshot) { return next }
+      state.subscribers[index].waiting = continuation
+      return nil
     }
+    if let event { continuation.resume(returning: event) }
   }
 
   fileprivate func remove(_ id: UInt64) {
-    let waiting = state.withLock { $0.subscribers.removeValue(forKey: id)?.waiting }
+    let waiting = state.withLock { state in
+      state.index(of: id).flatMap { state.subscribers.remove(at: $0).waiting }
+    }
     waiting?.resume(returning: nil)
   }
 }
@@ -101,7 +108,9 @@ private final class Subscription: Sendable {
 
   deinit { publisher.remove(id) }
 
-  func next() async -> ConnectionEvent? { await publisher.next(id) }
+  func next(_ continuation: CheckedContinuation<ConnectionEvent?, Never>) {
+    publisher.next(id, continuation)
+  }
 
   func cancel() { publisher.remove(id) }
 }

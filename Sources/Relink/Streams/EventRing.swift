@@ -7,27 +7,27 @@ internal import RelinkCore
 struct EventRing {
   private let limit: Int
   /// What the subscriber gets first: where the session stood when it subscribed.
-  private var first: Snapshot?
+  private var first: ConnectionEvent?
   private var events: [ConnectionEvent] = []
   private var head = 0
   private var missed = 0
   private var needsSnapshot = false
-  private var end: ConnectionEvent?
+  private var end: EndReason?
   private var isFinished = false
 
   /// Begins with where the session stands.
   init(limit: Int, from snapshot: Snapshot) {
     self.limit = max(limit, 1)
-    first = snapshot
+    first = .snapshot(snapshot)
     // A session that has ended tells its end once more, so that the iteration ends too.
-    if case .ended(let reason) = snapshot.state { end = .ended(reason) }
+    if case .ended(let reason) = snapshot.state { end = reason }
   }
 
   /// Keeps an event for the subscriber.
   mutating func append(_ event: ConnectionEvent) {
-    if case .ended = event {
+    if case .ended(let reason) = event {
       // It needs no place: it comes after everything else, whatever was missed.
-      end = event
+      end = reason
       return
     }
     // After a gap, until the subscriber has taken its snapshot, the snapshot that it will take covers this event.
@@ -59,7 +59,7 @@ struct EventRing {
 
   /// Takes out the next event.
   mutating func next(snapshot: Snapshot) -> Next {
-    if let first = first.take() { return .event(.snapshot(first)) }
+    if let first = first.take() { return .event(first) }
     if missed > 0 {
       defer { missed = 0 }
       return .event(.missed(missed))
@@ -72,14 +72,15 @@ struct EventRing {
       let event = events[head]
       head += 1
       if head == events.count {
-        events.removeAll(keepingCapacity: events.capacity <= 16)
+        // A subscriber that keeps up needs no storage while nothing happens.
+        events = []
         head = 0
       }
       return .event(event)
     }
-    if let last = end.take() {
+    if let reason = end.take() {
       isFinished = true
-      return .event(last)
+      return .event(.ended(reason))
     }
     return isFinished ? .finished : .nothing
   }

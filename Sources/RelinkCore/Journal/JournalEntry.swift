@@ -1,5 +1,5 @@
 /// One operation in the journal, from the call to its outcome.
-public struct JournalEntry: Hashable, Sendable {
+package struct JournalEntry: Hashable, Sendable {
   /// How far an operation has come; it leaves the journal when it is settled.
   ///
   /// ```
@@ -8,7 +8,7 @@ public struct JournalEntry: Hashable, Sendable {
   ///    ▲                      │
   ///    └──────────────────────┘  not taken by the link; or the link was lost and it may be offered again
   /// ```
-  public enum State: Hashable, Sendable {
+  package enum State: Hashable, Sendable {
     /// Waits for a link and for its turn.
     case queued
     /// Handed over on a link, under this request ID; the answer is awaited.
@@ -16,31 +16,31 @@ public struct JournalEntry: Hashable, Sendable {
   }
 
   /// One time that an operation was handed over.
-  public struct Offer: Hashable, Sendable {
+  package struct Offer: Hashable, Sendable {
     /// The link.
-    public var generation: Generation
+    package var generation: Generation
     /// When.
-    public var at: MonotonicInstant
+    package var at: MonotonicInstant
     /// Until when it could still take effect: set once its link is known to be gone.
-    public var lastPossibleEffect: MonotonicInstant?
+    package var lastPossibleEffect: MonotonicInstant?
     /// What its link was lost to, once it is.
-    public var lostTo: DisconnectReason?
+    package var lostTo: DisconnectReason?
   }
 
   /// The name of the operation; names are given in call order.
-  public let id: OperationID
+  package let id: OperationID
   /// What is asked of the device.
-  public let request: GATTRequest
+  package let request: GATTRequest
   /// Whether it may be offered again when it is in doubt.
-  public let idempotency: Idempotency
+  package let idempotency: Idempotency
   /// When the caller's wait ends and the operation settles; nil for never.
-  public let deadline: MonotonicInstant?
+  package let deadline: MonotonicInstant?
   /// How far it has come.
-  public internal(set) var state: State
+  package internal(set) var state: State
   /// How often it was offered.
-  public internal(set) var offers: Int
+  package internal(set) var offers: Int
   /// The latest offer that may have reached the device; nil while none did.
-  public internal(set) var lastOffer: Offer?
+  package internal(set) var lastOffer: Offer?
   /// The value of `lastOffer` before an offer that is not certain yet.
   var previousOffer: Offer?
 
@@ -83,9 +83,9 @@ struct OrderKey: Hashable, Sendable {
 }
 
 /// The end of an operation: its one outcome.
-public struct Settlement: Hashable, Sendable {
+package struct Settlement: Hashable, Sendable {
   /// The operation.
-  public var id: OperationID
+  package var id: OperationID
   /// Its outcome.
-  public var outcome: Outcome<GATTAnswer>
+  package var outcome: Outcome<GATTAnswer>
 }

@@ -8,9 +8,9 @@
 ///   proves that nothing left (``offerNotTaken(_:)``, ``linkLost(_:reason:inDoubt:now:)``).
 /// - *Doubt*: what was offered and cannot be answered any more is offered again if it is idempotent, and settles as
 ///   indeterminate if it is not.
-public struct OperationJournal: Sendable {
+package struct OperationJournal: Sendable {
   /// The operations without outcome, in call order.
-  public private(set) var entries: [JournalEntry] = []
+  package private(set) var entries: [JournalEntry] = []
 
   /// Requests whose operation is settled while the link still owes the answer.
   ///
@@ -23,19 +23,19 @@ public struct OperationJournal: Sendable {
   private var armed: MonotonicInstant?
 
   /// Makes an empty journal.
-  public init(policy: JournalPolicy) {
+  package init(policy: JournalPolicy) {
     capacity = policy.capacity
   }
 
   /// Whether any operation waits to be offered.
-  public var hasQueued: Bool {
+  package var hasQueued: Bool {
     entries.contains { $0.state == .queued }
   }
 
   // MARK: Admission and offers
 
   /// What follows from a request to record an operation.
-  public enum Admission: Hashable, Sendable {
+  package enum Admission: Hashable, Sendable {
     /// Recorded; a timer for the deadlines is to be set where an instant is given.
     case recorded(timer: MonotonicInstant?)
     /// The journal is full.
@@ -45,7 +45,7 @@ public struct OperationJournal: Sendable {
   /// The app asks for an operation.
   ///
   /// IDs ascend in the order of the calls; one whose call was held up on its way here still takes its place.
-  public mutating func operationRequested(
+  package mutating func operationRequested(
     _ id: OperationID, _ request: GATTRequest, idempotency: Idempotency, deadline: MonotonicInstant?
   ) -> Admission {
     guard entries.count < capacity else { return .full(limit: capacity) }
@@ -59,7 +59,7 @@ public struct OperationJournal: Sendable {
   }
 
   /// Which kinds of request a link can take at the moment.
-  public enum Room: Hashable, Sendable {
+  package enum Room: Hashable, Sendable {
     /// Any request.
     case any
     /// Only what flows beside the outstanding requests.
@@ -67,7 +67,7 @@ public struct OperationJournal: Sendable {
   }
 
   /// The operation that is to be offered next, if there is one.
-  public func nextOffer(taking room: Room) -> JournalEntry? {
+  package func nextOffer(taking room: Room) -> JournalEntry? {
     var blocked: [OrderKey] = []
     for entry in entries {
       let key = entry.orderKey
@@ -81,7 +81,7 @@ public struct OperationJournal: Sendable {
   /// The operation is about to be handed over on a link.
   ///
   /// This comes before the bytes leave.
-  public mutating func offering(
+  package mutating func offering(
     _ id: OperationID, as request: RequestID, on generation: Generation, now: MonotonicInstant
   ) {
     guard let index = index(of: id) else { return }
@@ -92,13 +92,13 @@ public struct OperationJournal: Sendable {
   }
 
   /// The link did not take the operation: nothing left, so the mark goes.
-  public mutating func offerNotTaken(_ id: OperationID) {
+  package mutating func offerNotTaken(_ id: OperationID) {
     guard let index = index(of: id) else { return }
     takeOfferBack(at: index)
   }
 
   /// The link refused the operation for a reason that holds on any link.
-  public mutating func offerRefused(_ id: OperationID, _ refusal: GATTRefusal) -> Settlement? {
+  package mutating func offerRefused(_ id: OperationID, _ refusal: GATTRefusal) -> Settlement? {
     guard let index = index(of: id) else { return nil }
     return refused(at: index, refusal)
   }
@@ -108,7 +108,7 @@ public struct OperationJournal: Sendable {
   /// A request of the link that is up was answered.
   ///
   /// An answer to a request that nobody waits for any more frees its place and settles nothing.
-  public mutating func answered(
+  package mutating func answered(
     _ request: RequestID, with answer: Result<GATTAnswer, GATTFailure>
   ) -> Settlement? {
     guard let index = entries.firstIndex(where: { $0.state == .offered(request) }) else {
@@ -136,15 +136,15 @@ public struct OperationJournal: Sendable {
   }
 
   /// What follows when a caller's wait ends before the answer.
-  public struct Abandonment: Hashable, Sendable {
+  package struct Abandonment: Hashable, Sendable {
     /// The outcome that the caller gets.
-    public var settlement: Settlement
+    package var settlement: Settlement
     /// The request that the link should know nobody waits for; nil where none is outstanding.
-    public var abandon: RequestID?
+    package var abandon: RequestID?
   }
 
   /// The caller of an operation was cancelled.
-  public mutating func cancelled(_ id: OperationID) -> Abandonment? {
+  package mutating func cancelled(_ id: OperationID) -> Abandonment? {
     guard let index = index(of: id) else { return nil }
     return abandon(at: index, notSent: .cancelled, doubt: .cancelled)
   }
@@ -152,7 +152,7 @@ public struct OperationJournal: Sendable {
   /// A timer for deadlines went off.
   ///
   /// - Returns: the operations whose deadline has passed, and the instant of the next timer.
-  public mutating func timerFired(
+  package mutating func timerFired(
     now: MonotonicInstant
   ) -> (expired: [Abandonment], timer: MonotonicInstant?) {
     armed = nil
@@ -169,7 +169,7 @@ public struct OperationJournal: Sendable {
   ///
   /// `inDoubt`: the requests that may have reached the device. The others did not: their marks go.
   /// - Returns: the operations that are settled by it, and how many were in doubt.
-  public mutating func linkLost(
+  package mutating func linkLost(
     _ generation: Generation, reason: DisconnectReason, inDoubt: [RequestID], now: MonotonicInstant
   ) -> (settled: [Settlement], inDoubt: Int) {
     abandoned.removeAll()
@@ -202,7 +202,7 @@ public struct OperationJournal: Sendable {
   }
 
   /// Nobody is going to bring a link: everything settles.
-  public mutating func settleAll(notSent: NotSentReason, doubt: Doubt.Cause) -> [Abandonment] {
+  package mutating func settleAll(notSent: NotSentReason, doubt: Doubt.Cause) -> [Abandonment] {
     var settled: [Abandonment] = []
     while !entries.isEmpty {
       settled.append(abandon(at: 0, notSent: notSent, doubt: doubt))
@@ -273,7 +273,7 @@ public struct OperationJournal: Sendable {
 
 extension GATTRequest {
   /// Whether the request flows beside those that await an answer.
-  public var isWithoutResponse: Bool {
+  package var isWithoutResponse: Bool {
     if case .writeWithoutResponse = self { true } else { false }
   }
 }

@@ -3,7 +3,7 @@ extension SessionStateMachine {
   /// The app calls `connect()`.
   ///
   /// It does not wait for a delay after failures: who asks now gets an attempt now.
-  public mutating func connectRequested(
+  package mutating func connectRequested(
     _ waiter: ConnectWaiterID, deadline: MonotonicInstant?, now: MonotonicInstant
   ) -> [Action] {
     switch state {
@@ -24,7 +24,7 @@ extension SessionStateMachine {
   ///
   /// `hasOtherWork`: whether operations or subscriptions want the link too. Where they do not, and this was
   ///   the only caller before the session was ready for the first time, the wish for a link goes with it.
-  public mutating func connectCancelled(
+  package mutating func connectCancelled(
     _ waiter: ConnectWaiterID, hasOtherWork: Bool, now: MonotonicInstant
   ) -> [Action] {
     guard let index = waiters.firstIndex(where: { $0.id == waiter }) else { return [] }
@@ -37,7 +37,7 @@ extension SessionStateMachine {
   }
 
   /// Whether an operation or a subscription that has just come may wait for a link.
-  public enum WorkAdmission: Hashable, Sendable {
+  package enum WorkAdmission: Hashable, Sendable {
     /// Somebody is going to bring a link; these actions start it where it was not wanted before.
     case wait([Action])
     /// Nobody is going to bring one.
@@ -45,7 +45,7 @@ extension SessionStateMachine {
   }
 
   /// An operation or a subscription needs a link: it dials by itself, unless the app has disconnected.
-  public mutating func workArrived(now: MonotonicInstant) -> WorkAdmission {
+  package mutating func workArrived(now: MonotonicInstant) -> WorkAdmission {
     switch state {
     case .ended: return .refuse(.ended)
     case .idle(.disconnected): return .refuse(.disconnected)
@@ -59,13 +59,13 @@ extension SessionStateMachine {
   /// It wins over everything: nothing is dialled after it until the app asks again.
   ///
   /// `inDoubt`: how many operations the link in use owes an answer.
-  public mutating func disconnectRequested(inDoubt: Int, now: MonotonicInstant) -> [Action] {
+  package mutating func disconnectRequested(inDoubt: Int, now: MonotonicInstant) -> [Action] {
     if case .ended = state { return [] }
     return giveUp(.disconnected, inDoubt: inDoubt, now: now) + resumeAll(.disconnected)
   }
 
   /// The session ends, for good.
-  public mutating func endRequested(_ reason: EndReason, inDoubt: Int, now: MonotonicInstant) -> [Action] {
+  package mutating func endRequested(_ reason: EndReason, inDoubt: Int, now: MonotonicInstant) -> [Action] {
     if case .ended = state { return [] }
     var actions = leaveLinkOrAttempt(inDoubt: inDoubt, now: now)
     wanted = false

@@ -1,7 +1,7 @@
 // What the transport reports: links and attempts that come and go, and the adapter.
 extension SessionStateMachine {
   /// A link is up, by a dial or without one.
-  public mutating func linkUp(
+  package mutating func linkUp(
     _ link: LinkID, attempt: AttemptID?, capabilities: LinkTraits, now: MonotonicInstant
   ) -> [Action] {
     if let attempt, let index = retiring.firstIndex(of: attempt) {
@@ -26,7 +26,7 @@ extension SessionStateMachine {
   }
 
   /// A dial ended without a link.
-  public mutating func attemptFailed(
+  package mutating func attemptFailed(
     _ attempt: AttemptID, _ loss: LinkLoss, now: MonotonicInstant
   ) -> [Action] {
     if let index = retiring.firstIndex(of: attempt) {
@@ -44,7 +44,7 @@ extension SessionStateMachine {
   /// A link is gone: its last word.
   ///
   /// `inDoubt`: how many operations it owed an answer.
-  public mutating func linkClosed(
+  package mutating func linkClosed(
     _ link: LinkID, _ loss: LinkLoss, inDoubt: Int, now: MonotonicInstant
   ) -> [Action] {
     if let index = closing.firstIndex(of: link) {
@@ -66,12 +66,12 @@ extension SessionStateMachine {
   /// Something came from a link that is not in use.
   ///
   /// It changes nothing and is counted.
-  public mutating func staleDelivery() {
+  package mutating func staleDelivery() {
     staleDeliveries += 1
   }
 
   /// The adapter changed its state, or the transport was asked for it.
-  public mutating func adapterChanged(_ new: AdapterState, now: MonotonicInstant) -> [Action] {
+  package mutating func adapterChanged(_ new: AdapterState, now: MonotonicInstant) -> [Action] {
     guard new != adapter else { return new == .on ? [] : armAdapterTimer(now: now) }
     adapter = new
     guard new == .on else {
@@ -82,7 +82,7 @@ extension SessionStateMachine {
   }
 
   /// A timer went off.
-  public mutating func timerFired(_ timer: Timer, now: MonotonicInstant) -> [Action] {
+  package mutating func timerFired(_ timer: Timer, now: MonotonicInstant) -> [Action] {
     switch timer {
     case .backoff:
       if let until = backoffUntil, until > now { return [.setTimer(.backoff, at: until)] }
@@ -251,14 +251,14 @@ extension SessionStateMachine {
 }
 
 /// What the machine needs to know of a link that came up.
-public struct LinkTraits: Hashable, Sendable {
+package struct LinkTraits: Hashable, Sendable {
   /// Whether the ATT_MTU has to be asked for.
-  public var needsMTUExchange: Bool
+  package var needsMTUExchange: Bool
   /// The ATT_MTU at first, in bytes.
-  public var mtu: Int
+  package var mtu: Int
 
   /// Describes a link.
-  public init(needsMTUExchange: Bool, mtu: Int) {
+  package init(needsMTUExchange: Bool, mtu: Int) {
     self.needsMTUExchange = needsMTUExchange
     self.mtu = mtu
   }

@@ -1,21 +1,21 @@
 // The way from a link that is up to a session that is ready, and the table that changes later.
 extension SessionStateMachine {
   /// The link has taken so many round trips by now.
-  public mutating func roundTripsCounted(_ count: Int) {
+  package mutating func roundTripsCounted(_ count: Int) {
     guard case .preparing(var preparing) = state else { return }
     preparing.roundTrips = count
     state = .preparing(preparing)
   }
 
   /// The ATT_MTU of the link is known.
-  public mutating func mtuExchanged(_ mtu: Int) -> [Action] {
+  package mutating func mtuExchanged(_ mtu: Int) -> [Action] {
     guard case .preparing(var preparing) = state, preparing.phase == .exchangingMTU else { return [] }
     preparing.mtu = mtu
     return begin(.discovering, in: preparing)
   }
 
   /// The attribute table of the link is known: first, or again after it changed.
-  public mutating func tableLearnt(changed: Bool) -> [Action] {
+  package mutating func tableLearnt(changed: Bool) -> [Action] {
     switch state {
     case .preparing(var preparing) where preparing.phase == .discovering:
       preparing.tableChanged = changed
@@ -36,7 +36,7 @@ extension SessionStateMachine {
   }
 
   /// Every subscription that is wanted is armed, or has failed by itself.
-  public mutating func subscriptionsRestored(now: MonotonicInstant) -> [Action] {
+  package mutating func subscriptionsRestored(now: MonotonicInstant) -> [Action] {
     guard case .preparing(let preparing) = state, preparing.phase == .restoringSubscriptions else {
       return []
     }
@@ -44,7 +44,7 @@ extension SessionStateMachine {
   }
 
   /// The app's setup ended well on this link.
-  public mutating func setupFinished(
+  package mutating func setupFinished(
     on generation: Generation, _ continuity: Continuity, now: MonotonicInstant
   ) -> [Action] {
     guard case .preparing(var preparing) = state, preparing.generation == generation,
@@ -55,7 +55,7 @@ extension SessionStateMachine {
   }
 
   /// A step of the preparation failed while the link is up: the link is of no use, and the attempt ends.
-  public mutating func preparationFailed(
+  package mutating func preparationFailed(
     on link: LinkID, _ loss: LinkLoss, inDoubt: Int, now: MonotonicInstant
   ) -> [Action] {
     guard case .preparing(let preparing) = state, preparing.link == link else { return [] }
@@ -67,7 +67,7 @@ extension SessionStateMachine {
   /// The device says that its table has changed.
   ///
   /// The link takes no request by name until it has learnt the table anew, so it is asked to in every state.
-  public mutating func tableInvalidated(on link: LinkID) -> [Action] {
+  package mutating func tableInvalidated(on link: LinkID) -> [Action] {
     switch state {
     case .preparing(var preparing) where preparing.link == link:
       switch preparing.phase {

@@ -11,7 +11,7 @@
 /// Beside that stands what the session has given up and what is not gone yet: links closed here and dials called off.
 /// While there is one, nothing is dialled: a dial would adopt the old link, and with it the late answers of the old
 /// generation.
-public struct SessionStateMachine: Sendable {
+package struct SessionStateMachine: Sendable {
   // MARK: State
 
   /// Where the session stands.
@@ -84,7 +84,7 @@ public struct SessionStateMachine: Sendable {
   var retiring: [AttemptID] = []
   var waiters: [ConnectWaiter] = []
   /// The end of the latest link or attempt.
-  public internal(set) var lastDisconnect: DisconnectInfo?
+  package internal(set) var lastDisconnect: DisconnectInfo?
   var staleDeliveries = 0
   var lastAttempt: UInt64 = 0
   var lastGeneration: UInt64 = 0
@@ -103,7 +103,7 @@ public struct SessionStateMachine: Sendable {
   ///
   /// - `hasSetup`: whether the app wants to run something on each link before it is ready.
   /// - `seed`: decides the random part of the delays.
-  public init(policy: ReconnectionPolicy, hasSetup: Bool, seed: UInt64, now: MonotonicInstant) {
+  package init(policy: ReconnectionPolicy, hasSetup: Bool, seed: UInt64, now: MonotonicInstant) {
     self.policy = policy
     self.hasSetup = hasSetup
     stateSince = now
@@ -114,7 +114,7 @@ public struct SessionStateMachine: Sendable {
   // MARK: What is asked of the shell
 
   /// What the shell has to do, in this order.
-  public enum Action: Hashable, Sendable {
+  package enum Action: Hashable, Sendable {
     /// Tell the subscribers.
     case publish(ConnectionEvent)
     /// Begin a dial.
@@ -142,7 +142,7 @@ public struct SessionStateMachine: Sendable {
   }
 
   /// The timers of a session.
-  public enum Timer: Int, Hashable, Sendable, CaseIterable {
+  package enum Timer: Int, Hashable, Sendable, CaseIterable {
     /// The delay before the next attempt is over.
     case backoff = 1
     /// A link took too long to become ready.
@@ -154,7 +154,7 @@ public struct SessionStateMachine: Sendable {
   }
 
   /// What a caller of `connect()` gets.
-  public enum ConnectResult: Hashable, Sendable {
+  package enum ConnectResult: Hashable, Sendable {
     /// The session is ready.
     case ready(Readiness)
     /// The app disconnected the session.
@@ -174,7 +174,7 @@ public struct SessionStateMachine: Sendable {
   // MARK: What may be asked of the machine
 
   /// The link in use, with its generation, from the moment it is up until it is lost or given up.
-  public var currentLink: (id: LinkID, generation: Generation)? {
+  package var currentLink: (id: LinkID, generation: Generation)? {
     switch state {
     case .preparing(let preparing): (preparing.link, preparing.generation)
     case .ready(let ready): (ready.link, ready.readiness.generation)
@@ -183,17 +183,17 @@ public struct SessionStateMachine: Sendable {
   }
 
   /// Whether journalled operations may be offered now.
-  public var isOffering: Bool {
+  package var isOffering: Bool {
     if case .ready(let ready) = state { !ready.isRevalidating } else { false }
   }
 
   /// Whether the link in use is being made ready.
-  public var isPreparing: Bool {
+  package var isPreparing: Bool {
     if case .preparing = state { true } else { false }
   }
 
   /// Whether anything of the session still runs: a dial, a link, or one of them on its way out.
-  public var isAtRest: Bool {
+  package var isAtRest: Bool {
     guard closing.isEmpty, retiring.isEmpty else { return false }
     switch state {
     case .idle, .ended: return true
@@ -202,7 +202,7 @@ public struct SessionStateMachine: Sendable {
   }
 
   /// Where the session stands, for people and programs that look at it from outside.
-  public var snapshot: Snapshot {
+  package var snapshot: Snapshot {
     let shown: Snapshot.State =
       switch state {
       case .idle(let reason): .idle(reason)
@@ -218,10 +218,10 @@ public struct SessionStateMachine: Sendable {
 }
 
 /// The name of one call of `connect()`.
-public struct ConnectWaiterID: RawRepresentable, Hashable, Sendable {
+package struct ConnectWaiterID: RawRepresentable, Hashable, Sendable {
   /// The number.
-  public var rawValue: UInt64
+  package var rawValue: UInt64
 
   /// Makes a waiter ID from its number.
-  public init(rawValue: UInt64) { self.rawValue = rawValue }
+  package init(rawValue: UInt64) { self.rawValue = rawValue }
 }

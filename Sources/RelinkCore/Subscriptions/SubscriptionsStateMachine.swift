@@ -1,13 +1,13 @@
 /// The name of one consumer of a characteristic's values.
-public struct ConsumerID: RawRepresentable, Hashable, Comparable, Sendable {
+package struct ConsumerID: RawRepresentable, Hashable, Comparable, Sendable {
   /// The number; later consumers have higher ones.
-  public var rawValue: UInt64
+  package var rawValue: UInt64
 
   /// Makes a consumer ID from its number.
-  public init(rawValue: UInt64) { self.rawValue = rawValue }
+  package init(rawValue: UInt64) { self.rawValue = rawValue }
 
   /// Whether one consumer came before another.
-  public static func < (left: ConsumerID, right: ConsumerID) -> Bool { left.rawValue < right.rawValue }
+  package static func < (left: ConsumerID, right: ConsumerID) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// Which characteristics are to be notified, for whom, and how far that has come on the link that is up.
@@ -26,7 +26,7 @@ public struct ConsumerID: RawRepresentable, Hashable, Comparable, Sendable {
 ///
 /// A table that is learnt anew, and a loss where the platform keeps subscriptions, leave groups unarmed that the device
 /// may still have armed: those are armed again, or disarmed where nobody wants them any more.
-public struct SubscriptionsStateMachine: Sendable {
+package struct SubscriptionsStateMachine: Sendable {
   private struct Consumer: Hashable {
     var id: ConsumerID
     /// The name that the consumer gave.
@@ -60,20 +60,20 @@ public struct SubscriptionsStateMachine: Sendable {
   private var kept: [Group] = []
 
   /// Makes a machine without consumers.
-  public init() {}
+  package init() {}
 
   /// Whether anybody wants values.
-  public var hasConsumers: Bool { !consumers.isEmpty }
+  package var hasConsumers: Bool { !consumers.isEmpty }
 
   /// Whether every group that has a consumer is armed.
-  public var isRestored: Bool {
+  package var isRestored: Bool {
     groups.allSatisfy { $0.progress == .armed || !hasConsumer($0.name) }
   }
 
   // MARK: Consumers
 
   /// What follows for a consumer from the state of the link.
-  public enum Admission: Hashable, Sendable {
+  package enum Admission: Hashable, Sendable {
     /// It is kept; a request may be due.
     case kept
     /// The device has no such characteristic.
@@ -81,7 +81,7 @@ public struct SubscriptionsStateMachine: Sendable {
   }
 
   /// A consumer wants the values of a characteristic.
-  public mutating func consumerAdded(_ id: ConsumerID, of name: Characteristic) -> Admission {
+  package mutating func consumerAdded(_ id: ConsumerID, of name: Characteristic) -> Admission {
     var consumer = Consumer(id: id, name: name)
     if let table {
       guard let found = table.resolve(name) else { return .notFound }
@@ -95,7 +95,7 @@ public struct SubscriptionsStateMachine: Sendable {
   }
 
   /// A consumer has gone.
-  public mutating func consumerRemoved(_ id: ConsumerID) {
+  package mutating func consumerRemoved(_ id: ConsumerID) {
     consumers.removeAll { $0.id == id }
     forgetUnwantedGroups()
   }
@@ -103,7 +103,7 @@ public struct SubscriptionsStateMachine: Sendable {
   /// The session has ended: nobody gets values any more.
   ///
   /// - Returns: the consumers that were there.
-  public mutating func sessionEnded() -> [ConsumerID] {
+  package mutating func sessionEnded() -> [ConsumerID] {
     defer { self = SubscriptionsStateMachine() }
     return consumers.map(\.id)
   }
@@ -114,7 +114,7 @@ public struct SubscriptionsStateMachine: Sendable {
   ///
   /// `restoring`: whether the session has to arm the descriptors on this link.
   /// - Returns: the consumers whose characteristic the device does not have; they are gone.
-  public mutating func tableLearnt(_ services: [DiscoveredService], restoring: Bool) -> [ConsumerID] {
+  package mutating func tableLearnt(_ services: [DiscoveredService], restoring: Bool) -> [ConsumerID] {
     let isNewLink = table == nil
     let before = groups + (restoring ? [] : kept)
     table = services
@@ -145,7 +145,7 @@ public struct SubscriptionsStateMachine: Sendable {
   }
 
   /// The link is gone; what is wanted stays wanted.
-  public mutating func linkLost() {
+  package mutating func linkLost() {
     for index in consumers.indices {
       if let name = consumers[index].group, wasStarted(name) { consumers[index].hasGap = true }
       consumers[index].group = nil
@@ -161,7 +161,7 @@ public struct SubscriptionsStateMachine: Sendable {
   }
 
   /// The request that is due, if there is one.
-  public func nextRequest() -> GATTRequest? {
+  package func nextRequest() -> GATTRequest? {
     for group in groups {
       switch group.progress {
       case .unarmed: return .setNotifying(group.name, hasConsumer(group.name))
@@ -173,7 +173,7 @@ public struct SubscriptionsStateMachine: Sendable {
   }
 
   /// The link took a request for a characteristic.
-  public mutating func requestTaken(_ request: GATTRequest, as id: RequestID) {
+  package mutating func requestTaken(_ request: GATTRequest, as id: RequestID) {
     guard case .setNotifying(let name, let isOn) = request,
       let index = groups.firstIndex(where: { $0.name == name })
     else { return }
@@ -183,13 +183,13 @@ public struct SubscriptionsStateMachine: Sendable {
   /// The link will never take the request.
   ///
   /// - Returns: the consumers that fail with it; they are gone.
-  public mutating func requestRefused(_ request: GATTRequest) -> [ConsumerID] {
+  package mutating func requestRefused(_ request: GATTRequest) -> [ConsumerID] {
     guard case .setNotifying(let name, _) = request else { return [] }
     return fail(name)
   }
 
   /// What an answer says about the descriptor that was written.
-  public enum Answer: Hashable, Sendable {
+  package enum Answer: Hashable, Sendable {
     /// It was written.
     case done
     /// The device, or the link, will not have it written.
@@ -201,7 +201,7 @@ public struct SubscriptionsStateMachine: Sendable {
   /// A request of the link that is up was answered.
   ///
   /// - Returns: nil for a request that is none of this machine's; otherwise the consumers that fail; they are gone.
-  public mutating func answered(_ id: RequestID, _ answer: Answer) -> [ConsumerID]? {
+  package mutating func answered(_ id: RequestID, _ answer: Answer) -> [ConsumerID]? {
     guard
       let index = groups.firstIndex(where: { $0.progress == .arming(id) || $0.progress == .disarming(id) })
     else { return nil }
@@ -229,15 +229,15 @@ public struct SubscriptionsStateMachine: Sendable {
   // MARK: Values
 
   /// One consumer that a value goes to.
-  public struct Recipient: Hashable, Sendable {
+  package struct Recipient: Hashable, Sendable {
     /// The consumer.
-    public var id: ConsumerID
+    package var id: ConsumerID
     /// Whether values may have been missed before this one.
-    public var isAfterGap: Bool
+    package var isAfterGap: Bool
   }
 
   /// The device sent a value; also before the answer to the request that asked for it.
-  public mutating func valueReceived(of name: Characteristic) -> [Recipient] {
+  package mutating func valueReceived(of name: Characteristic) -> [Recipient] {
     var recipients: [Recipient] = []
     for index in consumers.indices where consumers[index].group == name {
       recipients.append(Recipient(id: consumers[index].id, isAfterGap: consumers[index].hasGap))

@@ -7,7 +7,8 @@
 @nonexhaustive
 public enum ConnectionEvent: Hashable, Sendable {
   /// Where the session stands at the moment; every later event follows it.
-  case snapshot(Snapshot)
+  // Apart from the others, which it would make twice as large.
+  indirect case snapshot(Snapshot)
   /// No link is wanted.
   case idle(IdleReason)
   /// A link is wanted, and something has to happen before the next attempt; `until` is set where a timer decides.
