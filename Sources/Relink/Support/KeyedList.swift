@@ -7,7 +7,7 @@ struct KeyedList<Key: RawRepresentable, Value> where Key.RawValue == UInt64 {
 
   init() {}
 
-  var isEmpty: Bool { entries.isEmpty }
+  var count: Int { entries.count }
 
   subscript(key: Key) -> Value? {
     get {
@@ -28,6 +28,10 @@ struct KeyedList<Key: RawRepresentable, Value> where Key.RawValue == UInt64 {
   mutating func removeValue(forKey key: Key) -> Value? {
     let position = position(of: key.rawValue)
     return isFound(key.rawValue, at: position) ? entries.remove(at: position).value : nil
+  }
+
+  mutating func removeAll() {
+    entries = []
   }
 
   private func isFound(_ key: UInt64, at position: Int) -> Bool {
