@@ -29,8 +29,37 @@ final class L2CAPEnding: LinkEnding {
     }
   }
 
-  func explain(_ loss: LinkLoss) -> LinkLoss {
-    host.withAdapterState(host.withManagementReason(loss, for: address))
+  func explain(_ loss: LinkLoss, then report: @escaping @Sendable (LinkLoss) -> Void) {
+    let loss = host.withManagementReason(loss, for: address)
+    guard loss.reason == .localHostTerminated else { return report(host.withAdapterState(loss)) }
+    AdapterWatch(loss, host: host, report).look()
+  }
+}
+
+/// A link that this host ended without being asked here.
+///
+/// An adapter that is switched off ends its links first, so it is watched for a moment before the loss is reported.
+private final class AdapterWatch: Sendable {
+  private static let span = Duration.milliseconds(300)
+  private static let interval = Duration.milliseconds(10)
+
+  private let loss: LinkLoss
+  private let host: BlueZHost
+  private let report: @Sendable (LinkLoss) -> Void
+  private let deadline: MonotonicInstant
+
+  init(_ loss: LinkLoss, host: BlueZHost, _ report: @escaping @Sendable (LinkLoss) -> Void) {
+    self.loss = loss
+    self.host = host
+    self.report = report
+    deadline = host.loop.now.advanced(by: Self.span)
+  }
+
+  func look() {
+    let now = host.loop.now
+    let known = host.withAdapterState(loss)
+    if known != loss || now >= deadline { return report(known) }
+    host.loop.setTimer(TimerID(owner: self, number: 0), at: now.advanced(by: Self.interval)) { self.look() }
   }
 }
 

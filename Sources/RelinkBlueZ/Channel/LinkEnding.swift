@@ -12,6 +12,6 @@ protocol LinkEnding: AnyObject, Sendable {
     _ registration: DescriptorRegistration, hasSent: Bool, hasReceived: Bool,
     gone: @escaping @Sendable (LinkLoss) -> Void)
 
-  /// Adds what other sources know of a loss; the descriptor is closed already.
-  func explain(_ loss: LinkLoss) -> LinkLoss
+  /// Adds what other sources know of a loss, at once or a little later; the descriptor is closed already.
+  func explain(_ loss: LinkLoss, then report: @escaping @Sendable (LinkLoss) -> Void)
 }

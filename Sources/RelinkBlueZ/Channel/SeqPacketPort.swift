@@ -151,7 +151,11 @@ final class SeqPacketPort: DescriptorHandler {
     loop.close(registration)
     var loss = loss
     if let sendError { loss = LinkLoss.socket(sendError, call: .send).adding(loss.evidence) }
-    finish(ending?.explain(loss) ?? loss)
+    if let ending {
+      ending.explain(loss) { self.finish($0) }
+    } else {
+      finish(loss)
+    }
   }
 }
 
