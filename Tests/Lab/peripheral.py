@@ -234,6 +234,12 @@ class Peripheral:
                 return
             fate.twice = how == 'twice'
             fate.late_ms = how if isinstance(how, int) else None
+        if isinstance(pdu, att.ATT_Write_Request) and not self.may_write(pdu.attribute_handle):
+            # The original carries it out.
+            self.send_response(connection, att.ATT_Error_Response(
+                request_opcode_in_error=pdu.op_code, attribute_handle_in_error=pdu.attribute_handle,
+                error_code=att.ATT_WRITE_NOT_PERMITTED_ERROR))
+            return
         queued = self.queued(connection)
         token = FATE.set(fate)
         try:
@@ -247,6 +253,11 @@ class Peripheral:
         if fate.cut is not None and isinstance(pdu, att.ATT_Write_Command):
             # The command is carried out in a task that is already scheduled.
             asyncio.get_running_loop().call_soon(self.air.lose, fate.cut)
+
+    def may_write(self, handle):
+        """Whether an attribute takes writes; one that is not there gets its error elsewhere."""
+        attribute = self.device.gatt_server.get_attribute(handle)
+        return attribute is None or attribute.permissions & att.Attribute.WRITEABLE
 
     def respond(self, connection, response):
         # The context of the task that carries the request out says which one it was.

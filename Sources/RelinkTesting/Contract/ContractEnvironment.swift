@@ -17,6 +17,14 @@ public protocol ContractEnvironment: Sendable {
   /// Whether a dial waits until a link that was closed here is gone. A transport that leaves that to its user says no,
   /// and the rule is reported as skipped.
   var waitsForOldLinks: Bool { get }
+  /// Whether nothing can come of a dial that was cancelled. A transport that has to let it end by itself says no; then
+  /// a link that it still brings up has to be ended at once.
+  var endsCancelledDials: Bool { get }
+}
+
+extension ContractEnvironment {
+  /// Yes, as of a transport that says nothing else.
+  public var endsCancelledDials: Bool { true }
 }
 
 /// The device at the far end, as the suites use it; its own counters are the judge.

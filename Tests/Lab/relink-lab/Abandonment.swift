@@ -17,7 +17,7 @@ struct Abandonment: Sendable {
 
   /// Runs it; how many checks failed.
   func run() async throws -> Int {
-    try await lab.radio.tell("reset")
+    try await lab.begin()
     var (sound, stalled, wedged, connected) = (0, 0, 0, 0)
     var times: [Double] = []
     for dial in 0..<count {
@@ -27,6 +27,7 @@ struct Abandonment: Sendable {
       }
       let began = lab.loop.now
       do {
+        try await session.connect(within: .after(Abandonment.patience))
         _ = try await session.read(.counter, within: .after(Abandonment.patience))
         let took = began.duration(to: lab.loop.now)
         times.append(took.milliseconds)

@@ -11,25 +11,31 @@ struct Contract: Sendable {
 
   /// Runs it; how many rules are not kept.
   func run() async throws -> Int {
-    try await lab.radio.tell("reset")
+    try await lab.begin()
     guard let absent = DeviceID("F0:F0:F0:F0:F0:99/random") else { throw LabFailure("no absent device") }
     let environment = LabContractEnvironment(
       driver: LoopContractDriver(lab.loop, limit: .seconds(60), quiet: .milliseconds(1500)),
       transport: lab.transport, device: lab.device, absentDevice: absent, peer: LabPeer(radio: lab.radio))
     var verdicts = Verdicts()
-    for report in [
-      await LinkContract.check(environment), await TransportContract.check(environment),
-    ] {
-      for check in report.checks {
-        switch check.verdict {
-        case .passed: verdicts.check("\(report.subject) \(check.name)", true)
-        case .failed(let reason): verdicts.check("\(report.subject) \(check.name)", false, reason)
-        case .skipped(let reason): say("skipped \(report.subject) \(check.name): \(reason)")
-        }
-      }
-      verdicts.check("\(report.subject): the contract is kept", report.isKept)
+    // One by one, so that a run that does not end has said where.
+    for name in LinkContract.names {
+      judge(await LinkContract.check(environment, only: [name]), &verdicts)
+    }
+    for name in TransportContract.names {
+      judge(await TransportContract.check(environment, only: [name]), &verdicts)
     }
     return verdicts.failed
+  }
+
+  private func judge(_ report: ContractReport, _ verdicts: inout Verdicts) {
+    for check in report.checks {
+      let name = "\(report.subject) \(check.name)"
+      switch check.verdict {
+      case .passed: verdicts.check(name, true)
+      case .failed(let reason): verdicts.check(name, false, reason)
+      case .skipped(let reason): say("skipped \(name): \(reason)")
+      }
+    }
   }
 }
 
@@ -41,6 +47,8 @@ private struct LabContractEnvironment: ContractEnvironment {
   var absentDevice: DeviceID?
   var peer: any ContractPeer
   var waitsForOldLinks: Bool { true }
+  // The kernel has to let a pending connect end by itself; see Tests/Lab/README.md.
+  var endsCancelledDials: Bool { false }
 }
 
 /// The lab's peripheral as the contract suites use it, over the radio's control socket.

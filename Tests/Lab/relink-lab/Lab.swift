@@ -41,6 +41,12 @@ struct Lab: Sendable {
   static let configuration = Configuration(
     reconnection: policy, deadlines: Deadlines(operation: .seconds(60), connect: .seconds(60)), seed: 1)
 
+  /// Has the radio count from zero, once the link that an earlier program left behind is gone.
+  func begin() async throws {
+    _ = try await stats { $0.live.isEmpty }
+    try await radio.tell("reset")
+  }
+
   // MARK: Time
 
   /// Lets a span pass.

@@ -25,7 +25,7 @@ struct Losses: Sendable {
 
   /// Runs it all; how many checks failed.
   func run() async throws -> Int {
-    try await lab.radio.tell("reset")
+    try await lab.begin()
     let first = try await lab.radio.ask("links", for: RadioLinks.self).links
     var samples: [Sample] = []
     var gone: [String: Int] = [:]

@@ -61,18 +61,18 @@ struct Sample: Sendable {
     return count - 3
   }
 
+  /// From the page tables: the counters of `statm` lag behind by up to 64 pages for each thread.
   private static func residentMemory() throws -> Int {
-    guard let file = fopen("/proc/self/statm", "r") else {
-      throw LabFailure("/proc/self/statm: error \(errno)")
+    guard let file = fopen("/proc/self/smaps_rollup", "r") else {
+      throw LabFailure("/proc/self/smaps_rollup: error \(errno)")
     }
     defer { fclose(file) }
     var text = [CChar](repeating: 0, count: 256)
-    guard fgets(&text, Int32(text.count), file) != nil else { throw LabFailure("/proc/self/statm is empty") }
-    let fields = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self).split(
-      separator: " ")
-    guard fields.count > 1, let pages = Int(fields[1]) else {
-      throw LabFailure("/proc/self/statm has no size")
+    while fgets(&text, Int32(text.count), file) != nil {
+      let line = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+      let fields = line.split(separator: " ")
+      if fields.first == "Rss:", let size = fields.dropFirst().first.flatMap({ Int($0) }) { return size }
     }
-    return pages * Int(getpagesize()) / 1024
+    throw LabFailure("/proc/self/smaps_rollup has no size")
   }
 }

@@ -14,7 +14,7 @@ struct Silence: Sendable {
   /// Runs it; how many checks failed.
   func run() async throws -> Int {
     var verdicts = Verdicts()
-    try await lab.radio.tell("reset")
+    try await lab.begin()
     try await unanswered(&verdicts)
     try await disconnected(&verdicts)
     try await killed(&verdicts)

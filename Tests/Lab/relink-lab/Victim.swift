@@ -109,7 +109,7 @@ struct Killing: Sendable {
   func run() async throws -> Int {
     var verdicts = Verdicts()
     for outstanding in Outstanding.allCases {
-      try await lab.radio.tell("reset")
+      try await lab.begin()
       try await lab.radio.tell("mtu 64")
       let before = try await lab.radio.ask("links", for: RadioLinks.self).links
       var faults: [String] = []
