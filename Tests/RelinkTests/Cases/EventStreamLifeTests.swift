@@ -89,7 +89,7 @@ import Testing
       if limit == 256 {
         #expect(recorder.events == scene.recorder.events)
       } else {
-        #expect(recorder.events.count == 3)
+        try #require(recorder.events.count == 3, "\(recorder.outline)")
         guard case .snapshot(let first) = recorder.events.first, case .missed(let count) = recorder.events[1],
           case .snapshot(let second) = recorder.last
         else {
