@@ -120,7 +120,7 @@ struct Crossing: Sendable {
         }
       }
       await session.close()
-      let stats = try await lab.stats { $0.live.isEmpty }
+      let stats = try await lab.stats { $0.live.isEmpty && $0.slow.waiting == 0 }
       verdicts.equal("\(outstanding): what crossed to a later link in \(count) rounds", faults, [])
       verdicts.equal("\(outstanding): links", stats.links - before, count + 1)
       verdicts.check(outstanding, stats, rounds: count)

@@ -123,7 +123,7 @@ struct Killing: Sendable {
         if link != before + round + 1 { faults.append("link \(link) is the \(round + 1)th after \(before)") }
         _ = try await lab.stats { outstanding.isOutstanding($0, on: link) }
       }
-      let stats = try await lab.stats { $0.live.isEmpty }
+      let stats = try await lab.stats { $0.live.isEmpty && $0.slow.waiting == 0 }
       verdicts.equal("\(outstanding), killed: what crossed to a later link in \(count) rounds", faults, [])
       verdicts.equal("\(outstanding), killed: links", stats.links - before, count)
       verdicts.check(outstanding, stats, rounds: count)

@@ -22,7 +22,7 @@ printed() {
 check "it becomes ready" printed ready 1
 check "it reads" printed read 2
 check "values come" printed value 5
-check "the link is lost" ctl lose 08
+equal "links lost" "$(ctl lose 08 | field lost)" 1
 check "it sees that" printed disconnected 1
 check "it is ready again" printed ready 2
 reads=$(grep -c '"event":"read"' "$log")
@@ -30,7 +30,7 @@ check "it goes on reading" printed read $((reads + 2))
 check "the values say that a link was lost" grep -q '"afterLoss":true' "$log"
 kill -INT "$watch"
 wait "$watch"
-echo "exit status $?"
+equal "its exit status" "$?" 0
 check "it ends with its last event" grep -q '"event":"ended"' <(tail -n 1 "$log")
 sed -n '1,6p;$p' "$log"
 check "the radio ends" lab_stop
