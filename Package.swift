@@ -35,7 +35,7 @@ let package = Package(
       name: "relink-bench", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting", "CBenchmark"],
       path: "Benchmarks/relink-bench", swiftSettings: settings),
     .executableTarget(
-      name: "relink-lab", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting"],
+      name: "relink-lab", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting", "CBlueZ"],
       path: "Tests/Lab/relink-lab", swiftSettings: settings),
 
     .target(

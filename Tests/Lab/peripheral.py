@@ -103,6 +103,7 @@ class Peripheral:
         self.executions = []
         self.value = b''
         self.written = []
+        self.raw = None
         self.stream = {'sent': 0}
         self.gone = {}
         self.requests = self.cuts = self.withheld = self.discarded = self.late = 0
@@ -204,7 +205,18 @@ class Peripheral:
     def intercept(self):
         server = self.device.gatt_server
         self.deliver, server.on_gatt_pdu = server.on_gatt_pdu, self.received
+        self.device.l2cap_channel_manager.register_fixed_channel(att.ATT_CID, self.arrived)
         self.send_response, server.send_response = server.send_response, self.respond
+
+    def arrived(self, handle, pdu):
+        if self.raw is None:
+            self.device.on_gatt_pdu(handle, pdu)
+        else:
+            self.raw.append(pdu.hex())
+
+    def send_raw(self, pdu):
+        for connection in self.live.values():
+            self.device.send_l2cap_pdu(connection.handle, att.ATT_CID, pdu)
 
     def received(self, connection, pdu):
         request = pdu.op_code in att.ATT_REQUESTS

@@ -13,6 +13,8 @@ for the request that executes prepared writes.
   hold-answers off|applied|discarded [NAME]   requests are carried out (or not), and not answered
   next swallow|twice|MS [NAME]     the next request is dropped, answered twice, or answered MS late
   set HEX | written                the value of `value`, without a word | what was written to it, in order
+  raw on|off                       no server: what arrives on the ATT channel is only kept
+  raw arrived | raw send HEX       what was kept, in order | any PDU on the links of now
   behave                           takes back every cut, hold and next
   mtu N                            the largest MTU that the peripheral agrees to, on links to come
   slow MS|hold                     when a read of `slow` is answered; hold: on release
@@ -97,6 +99,17 @@ class Radio:
                 return {}
             case ['written']:
                 return {'values': p.written}
+            case ['raw', 'on']:
+                p.raw = []
+                return {}
+            case ['raw', 'off']:
+                p.raw = None
+                return {}
+            case ['raw', 'arrived']:
+                return {'values': p.raw}
+            case ['raw', 'send', pdu]:
+                p.send_raw(bytes.fromhex(pdu))
+                return {}
             case ['mtu', size]:
                 p.device.gatt_server.max_mtu = int(size)
                 return {}

@@ -16,6 +16,7 @@ struct Contract: Sendable {
     let environment = LabContractEnvironment(
       driver: LoopContractDriver(lab.loop, limit: .seconds(60), quiet: .milliseconds(1500)),
       transport: lab.transport, device: lab.device, absentDevice: absent, peer: LabPeer(radio: lab.radio))
+    let channels = LabChannelEnvironment(lab: lab, driver: environment.driver)
     var verdicts = Verdicts()
     // One by one, so that a run that does not end has said where.
     for name in LinkContract.names {
@@ -23,6 +24,9 @@ struct Contract: Sendable {
     }
     for name in TransportContract.names {
       judge(await TransportContract.check(environment, only: [name]), &verdicts)
+    }
+    for name in PDUChannelContract.names {
+      judge(await PDUChannelContract.check(channels, only: [name]), &verdicts)
     }
     return verdicts.failed
   }
@@ -106,7 +110,7 @@ private struct LabPeer: ContractPeer {
 }
 
 extension [UInt8] {
-  fileprivate init(hexadecimal text: String) {
+  init(hexadecimal text: String) {
     var digits = text.utf8.makeIterator()
     self = []
     while let high = digits.next(), let low = digits.next() {
