@@ -10,11 +10,13 @@ enum Main {
           A day of outages with a simulated door lock, in simulated time; no adapter is needed. Shows what the callers
           were told beside what the lock counted, and exits with 1 if the two disagree.
 
-      relink watch DEVICE [--over bluez|unix:PATH] [--read UUID]... [--every TIME] [--notify UUID]... [--json]
+      relink watch DEVICE [--over bluez|unix:PATH] [--adapter ADAPTER] [--read UUID]... [--every TIME]
+                   [--notify UUID]... [--json]
           Holds a session with a device until it is interrupted, and prints every event. DEVICE is an address with
           its type, C0:DE:00:00:00:01/random or .../public, or unix:PATH for a peripheral behind a Unix socket.
 
           --over     bluez (default) or unix:PATH, which also stands for DEVICE
+          --adapter  hci0, the address of an adapter, or any (default)
           --read     read this characteristic again and again; may be given more than once
           --every    how often: 500ms, 1s, 2m; default 1s
           --notify   subscribe to this characteristic; may be given more than once

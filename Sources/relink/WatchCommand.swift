@@ -13,6 +13,7 @@ struct WatchCommand: Sendable {
 
   var device: DeviceID
   var way: Way
+  var adapter = AdapterSelection.any
   var reads: [Characteristic] = []
   var every = Duration.seconds(1)
   var notified: [Characteristic] = []
@@ -28,6 +29,12 @@ struct WatchCommand: Sendable {
       case "--read": reads.append(try Characteristic(argument: try arguments.value(of: word)))
       case "--notify": notified.append(try Characteristic(argument: try arguments.value(of: word)))
       case "--every": every = try Duration(argument: try arguments.value(of: word))
+      case "--adapter":
+        let text = try arguments.value(of: word)
+        guard let selection = AdapterSelection(text) else {
+          throw UsageError(message: "\(text) is not an adapter: write hci0, its address, or any")
+        }
+        adapter = selection
       case "--json": isJSON = true
       case _ where word.hasPrefix("-"): throw UsageError(message: "watch has no option \(word)")
       case _ where target != nil: throw UsageError(message: "watch takes one device, not also \(word)")
@@ -56,7 +63,7 @@ struct WatchCommand: Sendable {
   func run() async throws -> Int32 {
     let transport: any Transport =
       switch way {
-      case .bluez: try BlueZTransport()
+      case .bluez: try BlueZTransport(adapter: adapter)
       case .unix: try UnixTransport()
       }
     let log = WatchLog(isJSON: isJSON)
@@ -78,7 +85,13 @@ struct WatchCommand: Sendable {
         group.addTask(executorPreference: transport.executor) { await follow(name, of: session, log) }
       }
       group.addTask(executorPreference: transport.executor) {
-        _ = try? await session.connect(within: .never)
+        do throws(RelinkError) {
+          try await session.connect(within: .never)
+        } catch {
+          if error.code != .ended { log.print(error) }
+        }
+      }
+      group.addTask(executorPreference: transport.executor) {
         await interrupt.wait()
         await session.close()
       }

@@ -26,6 +26,15 @@ struct WatchLog: Sendable {
         ]))
   }
 
+  func print(_ error: RelinkError) {
+    write(
+      EventLine(
+        name: "failed", text: error.message,
+        fields: [
+          ("action", .text("connect")), ("code", .text("\(error.code)")), ("message", .text(error.message)),
+        ]))
+  }
+
   func print(_ name: Characteristic, _ update: ValueUpdate) {
     let gap = update.gap
     let note = gap.map { $0.isAfterLoss ? "   (after a loss)" : "   (\($0.dropped) dropped)" } ?? ""

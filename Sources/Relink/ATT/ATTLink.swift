@@ -119,11 +119,13 @@ extension ATTLink {
   /// A long write of which Execute Write has not left is called off at the device and then answered as refused.
   ///
   /// - Parameter id: The name of the request.
-  public nonisolated func abandon(_ id: RequestID) {
+  /// - Returns: Whether it is certain that the request takes no effect: a long write that is called off.
+  @discardableResult
+  public nonisolated func abandon(_ id: RequestID) -> Bool {
     assumeIsolated {
-      guard $0.current?.id == id, $0.bearer.end == nil else { return }
+      guard $0.current?.id == id, $0.bearer.end == nil else { return false }
       $0.bearer.requestAbandoned()
-      $0.callOffLongWrite()
+      return $0.callOffLongWrite()
     }
   }
 
@@ -169,9 +171,6 @@ extension ATTLink {
       guard let handle = valueHandle(of: name) else { return unresolved() }
       let limit = ATTLimits.maximumAttributeLength
       guard value.count <= limit else { return .refused(.valueTooLong(limit: limit)) }
-      if value.count <= ATTLimits.maximumWriteLength(mtu: bearer.mtu) {
-        return begin(.write, .writeRequest(handle: handle, value: value), id)
-      }
       let procedure = LongWriteProcedure(handle: handle, value: value, mtu: bearer.mtu)
       return begin(.writeLong(procedure), procedure.first, id)
     case .writeWithoutResponse(let name, let value):
@@ -317,14 +316,19 @@ extension ATTLink {
   }
 
   /// Stops a long write that has not been executed.
-  func callOffLongWrite() {
-    guard case .writeLong(var procedure) = current?.procedure else { return }
+  ///
+  /// - Returns: whether it is stopped: Execute Write has not left and will not.
+  @discardableResult
+  func callOffLongWrite() -> Bool {
+    guard case .writeLong(var procedure) = current?.procedure else { return false }
     if !procedure.isExecuting {
       procedure.calledOff()
-    } else if !bearer.isOutstanding {
-      guard bearer.deferredRequestReplaced(by: procedure.executionCalledOff()) else { return }
+    } else {
+      guard !bearer.isOutstanding else { return false }
+      guard bearer.deferredRequestReplaced(by: procedure.executionCalledOff()) else { return false }
     }
     current?.procedure = .writeLong(procedure)
+    return true
   }
 
   @inline(__always)

@@ -20,10 +20,14 @@ public protocol Link: AnyObject, Sendable {
   /// left for the device says `accepted`.
   func perform(_ request: GATTRequest, id: RequestID) -> LinkAcceptance
 
-  /// Nobody waits for the request any more. It keeps its place: the answer still comes, or the link ends.
+  /// Nobody waits for the request any more.
+  ///
+  /// It keeps its place: the answer still comes, or the link ends.
   ///
   /// A long write that was not executed yet is called off at the device, and then answered as refused.
-  func abandon(_ id: RequestID)
+  /// - Returns: whether it is certain that the request takes no effect.
+  @discardableResult
+  func abandon(_ id: RequestID) -> Bool
 
   /// Ends the link from here. `closed` follows once it is seen gone, which may take seconds; nothing else does.
   func close()
@@ -53,6 +57,7 @@ public struct LinkCapabilities: Hashable, Sendable {
 }
 
 /// Whether a link took a request.
+@nonexhaustive
 public enum LinkAcceptance: Hashable, Sendable {
   /// It may be on its way: offered.
   case accepted

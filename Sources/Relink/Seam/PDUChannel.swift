@@ -19,6 +19,7 @@ public protocol PDUChannel: AnyObject, Sendable {
 }
 
 /// What became of a PDU that was to be sent.
+@nonexhaustive
 public enum PDUSendResult: Hashable, Sendable {
   /// Handed over.
   case sent

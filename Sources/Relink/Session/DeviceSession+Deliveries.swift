@@ -72,9 +72,8 @@ extension DeviceSession {
     let (settled, count) = journal.linkLost(
       current.generation, reason: loss.reason, inDoubt: inDoubt, now: now)
     scope.markInDoubt(inDoubt)
-    let actions = machine.linkClosed(id, loss, inDoubt: count, now: now)
-    leaveLink()
-    perform(actions)
+    perform(machine.linkClosed(id, loss, inDoubt: count, now: now))
+    leaveLink(goneAt: now)
     for settlement in settled { settle(settlement) }
   }
 
@@ -144,7 +143,7 @@ extension Result<GATTAnswer, GATTFailure> {
   fileprivate var onSubscription: SubscriptionsStateMachine.Answer {
     switch self {
     case .success: .done
-    case .failure(.rejected): .refused
+    case .failure(.rejected), .failure(.executionRejected): .refused
     case .failure(.refused(let refusal)): refusal.isPermanent ? .refused : .undecided
     case .failure(.malformedAnswer): .undecided
     }

@@ -5,7 +5,8 @@ extension DeviceSession {
   /// Reads the value of a characteristic, however long.
   ///
   /// Waits for ready, survives losses: a read is idempotent, so it is offered again after a reconnection. It ends
-  /// within `limit`, by default ``Deadlines/operation``, whatever happens; cancelling ends it at once.
+  /// within `limit`, by default ``Deadlines/operation``, whatever happens; cancelling ends it at once. After
+  /// ``disconnect()`` it is not sent, at once, until ``connect(within:)``.
   /// - Throws: an error with the outcome in it: `rejected`, `notSent`, `indeterminate` (offered, and the wait ended
   ///   before an answer), `characteristicNotFound`.
   public nonisolated func read(
@@ -20,7 +21,8 @@ extension DeviceSession {
   ///
   /// Waits for ready. When the link dies under it, `idempotency` decides: an idempotent write is offered again after
   /// the reconnection, another one ends as `indeterminate` and is never sent twice. It ends within the deadline in
-  /// `options`, by default ``Deadlines/operation``; cancelling ends it at once, as `notSent` or `indeterminate`.
+  /// `options`, by default ``Deadlines/operation``; cancelling ends it at once, as `notSent` or `indeterminate`. After
+  /// ``disconnect()`` it is not sent, at once, until ``connect(within:)``.
   /// - Throws: an error with the outcome in it: `rejected`, `notSent`, `indeterminate`, `characteristicNotFound`.
   public nonisolated func write(
     _ bytes: some Collection<UInt8> & Sendable, to characteristic: Characteristic,
@@ -34,9 +36,10 @@ extension DeviceSession {
 
   /// Writes the value of a characteristic without asking for a response.
   ///
-  /// Success means that the bytes were handed over to the link, and nothing more. It ends within the deadline in
-  /// `options`, by default ``Deadlines/operation``.
-  /// - Throws: `notSent`, `indeterminate`, `characteristicNotFound`.
+  /// Waits for ready. Success means that the bytes were handed over to the link, and nothing more: when the link dies
+  /// they may be lost. It ends within the deadline in `options`, by default ``Deadlines/operation``; cancelling ends it
+  /// at once, as `notSent` or `indeterminate`.
+  /// - Throws: an error with the outcome in it: `notSent`, `indeterminate`, `characteristicNotFound`.
   public nonisolated func writeWithoutResponse(
     _ bytes: some Collection<UInt8> & Sendable, to characteristic: Characteristic,
     idempotency: Idempotency, options: WriteOptions = WriteOptions()
@@ -47,9 +50,9 @@ extension DeviceSession {
 
   /// The services of the device as its attribute table shows them now.
   ///
-  /// Waits for ready; the table is learnt anew where the link does not trust it. It ends within `limit`, by default
-  /// ``Deadlines/operation``.
-  /// - Throws: `notSent`, `indeterminate`.
+  /// Waits for ready, survives losses; the table is learnt anew where the link does not trust it. It ends within
+  /// `limit`, by default ``Deadlines/operation``; cancelling ends it at once.
+  /// - Throws: an error with the outcome in it: `notSent`, `indeterminate`.
   public nonisolated func discoverServices(
     within limit: Deadline = .default
   ) async throws(RelinkError) -> [DiscoveredService] {
@@ -153,6 +156,7 @@ extension DeviceSession {
   }
 
   private func cancelOperation(_ id: OperationID) {
+    if let request = journal.outstandingRequest(of: id) { callOff(request) }
     guard let cancelled = journal.cancelled(id) else { return }
     finish(cancelled)
   }
@@ -164,13 +168,19 @@ extension DeviceSession {
   }
 
   private func journalTimerFired() {
-    let (expired, next) = journal.timerFired(now: executor.now)
+    let now = executor.now
+    for request in journal.outstandingRequests(overdueAt: now) { callOff(request) }
+    let (expired, next) = journal.timerFired(now: now)
     if let next { setJournalTimer(next) }
     for one in expired { finish(one) }
   }
 
+  /// Tells the link that nobody waits for a request any more; what it can still stop causes no doubt.
+  func callOff(_ request: RequestID) {
+    if link?.abandon(request) == true { journal.offerDisproven(request) }
+  }
+
   private func finish(_ abandonment: OperationJournal.Abandonment) {
-    if let request = abandonment.abandon { link?.abandon(request) }
     settle(abandonment.settlement)
     offerOperations()
   }
@@ -184,8 +194,8 @@ extension DeviceSession {
   /// Whether the link could be asked for something that waits.
   var hasSomethingToOffer: Bool {
     if machine.isPreparing { return true }
+    if scope.hasWaiting || (step != nil && step?.id == nil) { return true }
     return machine.isOffering && (journal.hasQueued || subscriptions.nextRequest() != nil)
-      || step?.id == nil && step != nil
   }
 
   /// Goes on with whatever the session's state allows to be asked of the link.
@@ -206,7 +216,7 @@ extension DeviceSession {
       guard let entry = journal.nextOffer(taking: room) else { return }
       let request = newRequestID(for: entry.request)
       journal.offering(entry.id, as: request, on: generation, now: executor.now)
-      switch link.perform(entry.request.fitted(to: link.capabilities.mtu), id: request) {
+      switch link.perform(entry.request.fitted(to: link), id: request) {
       case .accepted:
         if !request.isWithoutResponse { outstanding += 1 }
       case .refused(let refusal) where refusal.isPermanent:
@@ -273,8 +283,10 @@ extension DeviceSession {
 
 extension GATTRequest {
   /// The same write in one PDU where the link carries that: only the link on which it is offered can tell.
-  fileprivate func fitted(to mtu: Int) -> GATTRequest {
-    guard case .writeLong(let name, let value) = self, value.count <= mtu - 3 else { return self }
+  fileprivate func fitted(to link: any Link) -> GATTRequest {
+    guard case .writeLong(let name, let value) = self, value.count <= link.capabilities.mtu - 3 else {
+      return self
+    }
     return .write(name, value)
   }
 }

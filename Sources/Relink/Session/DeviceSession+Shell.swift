@@ -18,7 +18,7 @@ extension DeviceSession {
 
   /// How many operations the link in use owes an answer.
   var outstandingOperations: Int {
-    journal.entries.count { $0.state != .queued }
+    journal.entries.count { $0.state != .queued && $0.lastOffer != nil }
   }
 
   /// Performs the actions in their order; the events among them go out together, before anything else.
@@ -43,11 +43,12 @@ extension DeviceSession {
       linkCapabilities = link?.capabilities ?? LinkCapabilities()
       outstanding = 0
     case .closeLink(let id):
-      if link?.id == id { leaveLink() }
+      if link?.id == id { leaveLink(goneAt: nil) }
       links[id]?.close()
     case .prepare(let phase):
       prepare(phase)
     case .offerOperations:
+      offerScoped()
       offerOperations()
     case .settleOperations(let notSent, let doubt):
       for settled in journal.settleAll(notSent: notSent, doubt: doubt) { settle(settled.settlement) }
@@ -65,8 +66,8 @@ extension DeviceSession {
     }
   }
 
-  /// Lets go of everything that belongs to the link in use: it is lost or about to be closed.
-  func leaveLink() {
+  /// Lets go of everything that belongs to the link in use: it is gone, or about to be closed.
+  func leaveLink(goneAt instant: MonotonicInstant?) {
     link = nil
     outstanding = 0
     step = nil
@@ -74,7 +75,7 @@ extension DeviceSession {
     setup?.cancel()
     setup = nil
     subscriptions.linkLost()
-    for waiter in scope.linkLost(reason: machine.lastDisconnect?.reason ?? .unknown, now: executor.now) {
+    for waiter in scope.linkLost(reason: machine.lastDisconnect?.reason ?? .unknown, goneAt: instant) {
       waiter.continuation.resume(returning: waiter.outcome)
     }
   }
@@ -123,7 +124,7 @@ extension DeviceSession {
       perform(machine.tableLearnt(changed: changed))
     case .success(.done), .success(.value), .failure(.malformedAnswer):
       stepFailed(LinkLoss(.protocolViolation, evidence: [.observation("malformed answer")]), on: link)
-    case .failure(.rejected(let code)):
+    case .failure(.rejected(let code)), .failure(.executionRejected(let code)):
       stepFailed(LinkLoss(.protocolViolation, evidence: [.att(code)]), on: link)
     case .failure(.refused(let refusal)):
       stepFailed(LinkLoss(.unknown, evidence: [.observation("refused: \(refusal)")]), on: link)
@@ -131,12 +132,16 @@ extension DeviceSession {
   }
 
   private func stepFailed(_ loss: LinkLoss, on link: LinkID) {
-    if machine.isPreparing {
-      perform(machine.preparationFailed(on: link, loss, inDoubt: 0, now: executor.now))
-    } else {
-      // The table of a ready session cannot be learnt again: without it no operation can be addressed.
-      links[link]?.close()
+    let now = executor.now
+    guard !machine.isPreparing, let current = machine.currentLink, current.id == link else {
+      return perform(machine.preparationFailed(on: link, loss, inDoubt: 0, now: now))
     }
+    // The table of a ready session cannot be learnt again: without it no operation can be addressed.
+    let (settled, count) = journal.linkLost(
+      current.generation, reason: loss.reason, inDoubt: journal.outstandingRequests(), isGone: false, now: now
+    )
+    perform(machine.revalidationFailed(on: link, loss, inDoubt: count, now: now))
+    for settlement in settled { settle(settlement) }
   }
 
   func restoreSubscriptions() {

@@ -120,15 +120,19 @@ public actor DeviceSession {
   ///
   /// Operations settle at once: what was never offered as not sent, what was offered as indeterminate. Subscriptions
   /// stay declared for a later ``connect(within:)``. It returns without waiting for the radio; a link that lingers is
-  /// waited for before the next dial.
+  /// waited for before the next dial. What a transport has to keep of a dial that was called off it lets go of by
+  /// itself: see ``Attempt/cancel()``.
   public func disconnect() async {
+    callOffEverything()
     perform(machine.disconnectRequested(inDoubt: outstandingOperations, now: executor.now))
   }
 
   /// Ends the session: the last event is `ended`, and every call and stream ends.
   ///
-  /// It returns without waiting for the radio. The device may have another session from then on.
+  /// It returns without waiting for the radio; operations settle as by ``disconnect()``. The device may have another
+  /// session from then on.
   public func close() async {
+    callOffEverything()
     perform(machine.endRequested(.closed, inDoubt: outstandingOperations, now: executor.now))
     end()
   }
@@ -152,7 +156,8 @@ public actor DeviceSession {
   /// The values that the device notifies or indicates for a characteristic.
   ///
   /// The subscription is declared by this call and armed on each link, for any number of consumers with one write of
-  /// the descriptor. It asks for a link like an operation does.
+  /// the descriptor. It asks for a link like an operation does; after ``disconnect()`` it is only declared, and armed
+  /// once the app connects again. The stream ends with the session.
   public nonisolated func notifications(
     from characteristic: Characteristic, buffering: Buffering = .newest(64)
   ) -> ValueStream {
@@ -171,6 +176,11 @@ public actor DeviceSession {
   }
 
   // MARK: Parts
+
+  /// Stops what the link in use can still stop, before the link is closed.
+  private func callOffEverything() {
+    for request in journal.outstandingRequests() { callOff(request) }
+  }
 
   /// Takes the session out of its transport, once.
   private func end() {
@@ -210,9 +220,7 @@ public actor DeviceSession {
     case .adapterUnavailable(let state):
       throw RelinkError(
         .adapterUnavailable,
-        state == .missing
-          ? "There is no Bluetooth adapter; the session goes on by itself once there is one."
-          : "The Bluetooth adapter is off; the session goes on by itself once it is on.",
+        state.advice,
         disconnect: last)
     case .attemptsExhausted:
       throw RelinkError(
@@ -237,5 +245,19 @@ nonisolated(nonsending) public func withDeviceSession<Value: Sendable>(
   } catch {
     await session.close()
     throw error
+  }
+}
+
+extension AdapterState {
+  /// What a caller of `connect()` is told.
+  fileprivate var advice: String {
+    switch self {
+    case .on: "The Bluetooth adapter went away for a moment; ask again."
+    case .off: "The Bluetooth adapter is off; the session goes on by itself once it is on."
+    case .missing: "There is no Bluetooth adapter; the session goes on by itself once there is one."
+    case .notPermitted:
+      "This process may not use the Bluetooth adapter; the evidence says what the system refused. The session keeps "
+        + "trying."
+    }
   }
 }

@@ -3,7 +3,8 @@ public import RelinkCore
 /// One link, as a setup closure sees it: requests that belong to it alone.
 ///
 /// They go out at once, in their order, are never journalled, and are never offered on another link: when the link is
-/// lost they end with `linkLost`, with the outcome in the error.
+/// lost, those that may have reached the device end as `indeterminate`, the others with `linkLost`. A scope may be kept
+/// beyond the setup closure; it is of use as long as its link.
 public struct LinkScope: Sendable {
   let session: DeviceSession
 
@@ -15,8 +16,10 @@ public struct LinkScope: Sendable {
 
   /// Reads a value, however long.
   ///
-  /// It ends with the link at the latest, and an unanswered request ends the link after 30 s.
-  /// - Throws: `rejected`, `linkLost`, `characteristicNotFound`, `cancelled`.
+  /// It ends with the link at the latest, and an unanswered request ends the link after 30 s (Core Specification Vol 3
+  /// Part F 3.3.3). Cancelling ends it at once, as `notSent` or `indeterminate`.
+  /// - Throws: an error with the outcome in it: `rejected`, `linkLost` (nothing was sent), `indeterminate`, `notSent`,
+  ///   `characteristicNotFound`.
   public func read(_ characteristic: Characteristic) async throws(RelinkError) -> [UInt8] {
     let answer = try await session.run(.read(characteristic), in: self)
     if case .value(let value) = answer { return value }
@@ -25,8 +28,10 @@ public struct LinkScope: Sendable {
 
   /// Writes a value and waits for the response.
   ///
-  /// It ends with the link at the latest, and an unanswered request ends the link after 30 s.
-  /// - Throws: `rejected`, `linkLost`, `characteristicNotFound`, `cancelled`.
+  /// It ends with the link at the latest, and an unanswered request ends the link after 30 s (Core Specification Vol 3
+  /// Part F 3.3.3). Cancelling ends it at once, as `notSent` or `indeterminate`.
+  /// - Throws: an error with the outcome in it: `rejected`, `linkLost` (nothing was sent), `indeterminate`, `notSent`,
+  ///   `characteristicNotFound`.
   public func write(
     _ bytes: some Collection<UInt8> & Sendable, to characteristic: Characteristic
   ) async throws(RelinkError) {
@@ -35,7 +40,9 @@ public struct LinkScope: Sendable {
 
   /// Writes a value without asking for a response: returns once the link has taken it, or with the link.
   ///
-  /// - Throws: `linkLost`, `characteristicNotFound`, `cancelled`.
+  /// Cancelling ends it at once, as `notSent` or `indeterminate`.
+  /// - Throws: an error with the outcome in it: `linkLost` (nothing was sent), `indeterminate`, `notSent`,
+  ///   `characteristicNotFound`.
   public func writeWithoutResponse(
     _ bytes: some Collection<UInt8> & Sendable, to characteristic: Characteristic
   ) async throws(RelinkError) {
@@ -63,6 +70,9 @@ struct ScopedRequests {
 
   private var pending: [Pending] = []
   private var generation = Generation(rawValue: 0)
+
+  /// Whether a request waits for the link to take it.
+  var hasWaiting: Bool { pending.contains { $0.id == nil } }
 
   mutating func add(
     _ number: UInt64, _ request: GATTRequest, on generation: Generation, _ continuation: Continuation
@@ -95,11 +105,13 @@ struct ScopedRequests {
   }
 
   /// The link is gone, and with it everything that belonged to it.
-  mutating func linkLost(reason: DisconnectReason, now: MonotonicInstant) -> [Waiter] {
+  ///
+  /// `goneAt`: when it was seen gone; nil where it was only given up, and may deliver for a while.
+  mutating func linkLost(reason: DisconnectReason, goneAt: MonotonicInstant?) -> [Waiter] {
     defer { pending.removeAll() }
     return pending.map { one -> Waiter in
       let outcome: Outcome<GATTAnswer> =
-        one.isInDoubt ? doubtful(one, .linkLost(reason), effect: now) : .notSent(.linkLost)
+        one.isInDoubt ? doubtful(one, .linkLost(reason), effect: goneAt) : .notSent(.linkLost)
       return Waiter(continuation: one.continuation, outcome: outcome)
     }
   }
@@ -127,7 +139,9 @@ struct ScopedRequests {
     switch answer {
     case .success(let value): .succeeded(value)
     case .failure(.rejected(let code)):
-      .rejected(Rejection(code: code, provesNotApplied: false))
+      .rejected(Rejection(code: code, provesNotApplied: RejectionProof.provesNotApplied(code)))
+    case .failure(.executionRejected(let code)):
+      .rejected(Rejection(code: code, provesNotApplied: RejectionProof.provesNotExecuted(code)))
     case .failure(.refused(let refusal)): .notSent(.refused(refusal))
     case .failure(.malformedAnswer): doubtful(one, .malformedAnswer, effect: nil)
     }

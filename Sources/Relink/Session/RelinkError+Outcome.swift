@@ -20,6 +20,10 @@ extension RelinkError {
       self.init(
         .characteristicNotFound, "The device has no such characteristic\(subject); nothing was sent.",
         outcome: .notSent(.refused(.characteristicNotFound)), operation: operation)
+    case .notSent(.linkLost):
+      self.init(
+        .linkLost, "The link that the request\(subject) belonged to is gone; nothing was sent.",
+        outcome: .notSent(.linkLost), operation: operation, disconnect: disconnect)
     case .notSent(let reason):
       self.init(
         .notSent, "The operation\(subject) was never sent (\(reason)): it is safe to repeat.",

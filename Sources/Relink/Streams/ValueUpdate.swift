@@ -22,7 +22,9 @@ public struct ValueUpdate: Hashable, Sendable {
 
 /// What may be missing before a value.
 public struct Gap: Hashable, Sendable {
-  /// Whether a link was lost since the value before: the device may have sent values that nobody received.
+  /// Whether a link was lost, or the device's table changed, since the value before.
+  ///
+  /// The device may have sent values in between that nobody received.
   public var isAfterLoss: Bool
   /// How many values were received and dropped because the consumer was slow.
   public var dropped: Int

@@ -203,6 +203,8 @@ extension LinkLoss {
       return LinkLoss(.adapterOff, evidence: evidence)
     case .missing:
       return LinkLoss(.adapterMissing, evidence: evidence)
+    case .notPermitted:
+      return LinkLoss(.notPermitted, evidence: evidence)
     }
   }
 }

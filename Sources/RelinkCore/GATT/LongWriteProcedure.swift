@@ -71,7 +71,7 @@ package struct LongWriteProcedure: Hashable, Sendable {
     case (.executing, .executeWriteResponse):
       return .finished(.success(.done))
     case (.executing, .errorResponse(_, _, let code)):
-      return .finished(.failure(.rejected(code)))
+      return .finished(.failure(.executionRejected(code)))
     case (.cancelling(let failure), .executeWriteResponse):
       return .finished(.failure(failure))
     case (.cancelling(let failure), .errorResponse):

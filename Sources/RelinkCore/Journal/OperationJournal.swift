@@ -1,3 +1,5 @@
+internal import BluetoothWire
+
 /// The record of all operations that have no outcome yet: which may be offered, in which order, and what becomes of
 /// them when a link dies.
 ///
@@ -119,11 +121,9 @@ package struct OperationJournal: Sendable {
     case .success(let value):
       return settle(at: index, .succeeded(value))
     case .failure(.rejected(let code)):
-      // It proves nothing about an earlier offer that nobody answered.
-      let proof =
-        entries[index].previousOffer == nil
-        && RejectionProof.provesNotApplied(code, to: entries[index].request)
-      return settle(at: index, .rejected(Rejection(code: code, provesNotApplied: proof)))
+      return rejected(at: index, code, proof: RejectionProof.provesNotApplied(code))
+    case .failure(.executionRejected(let code)):
+      return rejected(at: index, code, proof: RejectionProof.provesNotExecuted(code))
     case .failure(.refused(let refusal)):
       guard refusal.isPermanent else {
         takeOfferBack(at: index)
@@ -133,6 +133,28 @@ package struct OperationJournal: Sendable {
     case .failure(.malformedAnswer):
       return settle(at: index, entries[index].unanswered(notSent: .linkLost, doubt: .malformedAnswer))
     }
+  }
+
+  /// The requests that the link owes an answer to; with an instant, those whose caller waits no longer by then.
+  package func outstandingRequests(overdueAt now: MonotonicInstant? = nil) -> [RequestID] {
+    entries.compactMap { entry in
+      guard case .offered(let request) = entry.state else { return nil }
+      guard let now else { return request }
+      return entry.deadline.map { $0 <= now } ?? false ? request : nil
+    }
+  }
+
+  /// The request that the link owes an answer to for this operation.
+  package func outstandingRequest(of id: OperationID) -> RequestID? {
+    guard let index = index(of: id), case .offered(let request) = entries[index].state else { return nil }
+    return request
+  }
+
+  /// The link has called a request off before it could take effect, and still holds it: this offer causes no doubt.
+  package mutating func offerDisproven(_ request: RequestID) {
+    guard let index = entries.firstIndex(where: { $0.state == .offered(request) }) else { return }
+    entries[index].offers -= 1
+    entries[index].lastOffer = entries[index].previousOffer
   }
 
   /// What follows when a caller's wait ends before the answer.
@@ -167,10 +189,12 @@ package struct OperationJournal: Sendable {
 
   /// The link is gone: what it owed cannot be answered any more.
   ///
-  /// `inDoubt`: the requests that may have reached the device. The others did not: their marks go.
+  /// `inDoubt`: the requests that may have reached the device. The others did not: their marks go. `isGone`: whether
+  /// nothing that was handed over can take effect any more.
   /// - Returns: the operations that are settled by it, and how many were in doubt.
   package mutating func linkLost(
-    _ generation: Generation, reason: DisconnectReason, inDoubt: [RequestID], now: MonotonicInstant
+    _ generation: Generation, reason: DisconnectReason, inDoubt: [RequestID], isGone: Bool = true,
+    now: MonotonicInstant
   ) -> (settled: [Settlement], inDoubt: Int) {
     abandoned.removeAll()
     var settled: [Settlement] = []
@@ -188,7 +212,7 @@ package struct OperationJournal: Sendable {
       }
       count += 1
       entries[index].state = .queued
-      entries[index].lastOffer?.lastPossibleEffect = now
+      entries[index].lastOffer?.lastPossibleEffect = isGone ? now : nil
       entries[index].lastOffer?.lostTo = reason
       switch entries[index].idempotency {
       case .idempotent:
@@ -244,6 +268,12 @@ package struct OperationJournal: Sendable {
     let earlier = entries[index].lastOffer?.lostTo ?? .unknown
     return settle(
       at: index, entries[index].unanswered(notSent: .refused(refusal), doubt: .linkLost(earlier)))
+  }
+
+  private mutating func rejected(at index: Int, _ code: ATTErrorCode, proof: Bool) -> Settlement {
+    // It proves nothing about an earlier offer that nobody answered.
+    let isProven = proof && entries[index].previousOffer == nil
+    return settle(at: index, .rejected(Rejection(code: code, provesNotApplied: isProven)))
   }
 
   private mutating func settle(at index: Int, _ outcome: Outcome<GATTAnswer>) -> Settlement {

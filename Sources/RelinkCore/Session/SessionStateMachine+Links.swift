@@ -89,9 +89,8 @@ extension SessionStateMachine {
       backoffUntil = nil
       return proceed(now: now)
     case .adapter:
-      if case .waiting(.adapterOff, _) = state { return [.askAdapterState] }
-      if case .waiting(.adapterMissing, _) = state { return [.askAdapterState] }
-      return []
+      guard case .waiting(let reason, _) = state else { return [] }
+      return [.adapterOff, .adapterMissing, .notPermitted].contains(reason) ? [.askAdapterState] : []
     case .preparation:
       guard case .preparing(let preparing) = state else { return [] }
       // One that was set for the link before this one says nothing about this one.
@@ -167,7 +166,7 @@ extension SessionStateMachine {
   }
 
   /// The link of a ready session is gone: tells so and decides what comes next.
-  private mutating func lost(
+  mutating func lost(
     _ ready: Ready, _ loss: LinkLoss, inDoubt: Int, now: MonotonicInstant
   ) -> [Action] {
     outage = Outage(startedAt: now, lastReason: loss.reason)
@@ -201,6 +200,7 @@ extension SessionStateMachine {
     case .on: break
     case .off: return waitForAdapter(.adapterOff, now: now)
     case .missing: return waitForAdapter(.adapterMissing, now: now)
+    case .notPermitted: return waitForAdapter(.notPermitted, now: now)
     }
     if let until = backoffUntil, until > now { return wait(for: .backoff, until: until, now: now) }
     var actions: [Action] = []
@@ -267,7 +267,8 @@ package struct LinkTraits: Hashable, Sendable {
 extension DisconnectReason {
   /// The state of the adapter that the reason proves, if it proves one.
   var adapterState: AdapterState? {
+    if self == .adapterOff { return .off }
     if self == .adapterMissing { return .missing }
-    return self == .adapterOff || self == .notPermitted ? .off : nil
+    return self == .notPermitted ? .notPermitted : nil
   }
 }

@@ -23,8 +23,9 @@ extension SessionStateMachine {
     case .preparing(var preparing) where preparing.isRevalidating:
       preparing.isRevalidating = false
       preparing.tableChanged = true
+      preparing.needsRestoring = true
       state = .preparing(preparing)
-      return []
+      return preparing.isSetUp ? begin(.restoringSubscriptions, in: preparing) : []
     case .ready(var ready) where ready.isRevalidating:
       ready.isRevalidating = false
       ready.readiness.tableChanged = true
@@ -40,7 +41,8 @@ extension SessionStateMachine {
     guard case .preparing(let preparing) = state, preparing.phase == .restoringSubscriptions else {
       return []
     }
-    return hasSetup ? begin(.settingUp, in: preparing) : becomeReady(preparing, now: now)
+    let isSetupDue = hasSetup && !preparing.isSetUp
+    return isSetupDue ? begin(.settingUp, in: preparing) : becomeReady(preparing, now: now)
   }
 
   /// The app's setup ended well on this link.
@@ -51,7 +53,12 @@ extension SessionStateMachine {
       preparing.phase == .settingUp
     else { return [] }
     preparing.continuity = continuity
-    return becomeReady(preparing, now: now)
+    preparing.isSetUp = true
+    state = .preparing(preparing)
+    // A table that changed meanwhile is learnt first, and its subscriptions are armed: ready means that they are.
+    if preparing.isRevalidating { return [] }
+    return preparing.needsRestoring
+      ? begin(.restoringSubscriptions, in: preparing) : becomeReady(preparing, now: now)
   }
 
   /// A step of the preparation failed while the link is up: the link is of no use, and the attempt ends.
@@ -62,6 +69,17 @@ extension SessionStateMachine {
     closing.append(link)
     return [.closeLink(link), .cancelTimer(.preparation)]
       + failed(loss, generation: preparing.generation, inDoubt: inDoubt, listened: nil, now: now)
+  }
+
+  /// The table of a ready session could not be learnt again: the link is of no use, and is given up.
+  ///
+  /// `inDoubt`: how many operations it owed an answer.
+  package mutating func revalidationFailed(
+    on link: LinkID, _ loss: LinkLoss, inDoubt: Int, now: MonotonicInstant
+  ) -> [Action] {
+    guard case .ready(let ready) = state, ready.link == link else { return [] }
+    closing.append(link)
+    return [.closeLink(link)] + lost(ready, loss, inDoubt: inDoubt, now: now)
   }
 
   /// The device says that its table has changed.
@@ -106,12 +124,8 @@ extension SessionStateMachine {
       tableChanged: preparing.tableChanged, continuity: wasEverReady ? preparing.continuity : .fresh)
     wasEverReady = true
     outage.failures = 0
-    let ready = Ready(
-      link: preparing.link, readiness: readiness, since: now, isRevalidating: preparing.isRevalidating)
-    enter(.ready(ready), now: now)
-    // A table that changed at the last moment is learnt first; its answer offers what waits.
-    return [.cancelTimer(.preparation), .publish(.ready(readiness))]
-      + (ready.isRevalidating ? [.publish(.phase(.revalidating))] : [.offerOperations])
+    enter(.ready(Ready(link: preparing.link, readiness: readiness, since: now)), now: now)
+    return [.cancelTimer(.preparation), .publish(.ready(readiness)), .offerOperations]
       + resumeAll(.ready(readiness))
   }
 }

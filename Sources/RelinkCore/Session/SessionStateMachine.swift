@@ -46,7 +46,12 @@ package struct SessionStateMachine: Sendable {
     var mtu: Int
     var roundTrips = 0
     var tableChanged = false
+    /// The table changed while the setup runs, and is being learnt again.
     var isRevalidating = false
+    /// The table that was learnt again has subscriptions to be armed.
+    var needsRestoring = false
+    /// The app's setup has ended well.
+    var isSetUp = false
     var continuity: Continuity = .unknown
   }
 

@@ -116,6 +116,7 @@ package struct SubscriptionsStateMachine: Sendable {
   /// - Returns: the consumers whose characteristic the device does not have; they are gone.
   package mutating func tableLearnt(_ services: [DiscoveredService], restoring: Bool) -> [ConsumerID] {
     let isNewLink = table == nil
+    if !isNewLink { markGaps() }
     let before = groups + (restoring ? [] : kept)
     table = services
     groups = []
@@ -146,10 +147,8 @@ package struct SubscriptionsStateMachine: Sendable {
 
   /// The link is gone; what is wanted stays wanted.
   package mutating func linkLost() {
-    for index in consumers.indices {
-      if let name = consumers[index].group, wasStarted(name) { consumers[index].hasGap = true }
-      consumers[index].group = nil
-    }
+    markGaps()
+    for index in consumers.indices { consumers[index].group = nil }
     if table != nil {
       // A write that was not answered may have reached the device or not.
       kept = groups.filter(\.mayBeArmed).map { group in
@@ -250,6 +249,13 @@ package struct SubscriptionsStateMachine: Sendable {
 
   private func hasConsumer(_ name: Characteristic) -> Bool {
     consumers.contains { $0.group == name }
+  }
+
+  /// What the device sends until the descriptors are armed again, nobody receives.
+  private mutating func markGaps() {
+    for index in consumers.indices {
+      if let name = consumers[index].group, wasStarted(name) { consumers[index].hasGap = true }
+    }
   }
 
   private func wasStarted(_ name: Characteristic) -> Bool {

@@ -53,6 +53,8 @@ public enum WaitReason: Hashable, Sendable {
   case adapterOff
   /// The adapter is not there.
   case adapterMissing
+  /// The system does not permit this process what the transport needs.
+  case notPermitted
   /// The link before, or the attempt before, is not gone yet.
   case previousLink
 }
@@ -93,6 +95,7 @@ public enum ConnectionPhase: Hashable, Sendable {
 }
 
 /// Whether the device has kept its state since the link before.
+@nonexhaustive
 public enum Continuity: Hashable, Sendable {
   /// The device is proven to have kept its state.
   case resumed

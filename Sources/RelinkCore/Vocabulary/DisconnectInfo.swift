@@ -94,6 +94,7 @@ extension Evidence: CustomStringConvertible {
 }
 
 /// How sure a diagnosis is.
+@nonexhaustive
 public enum Confidence: Int, Hashable, Sendable, Comparable {
   /// A guess from an ambiguous code.
   case low

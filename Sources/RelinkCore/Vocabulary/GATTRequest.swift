@@ -1,6 +1,7 @@
 public import BluetoothWire
 
 /// A request that a session makes on a link, by name of the characteristic and not by handle.
+@nonexhaustive
 public enum GATTRequest: Hashable, Sendable {
   /// Agree on the ATT_MTU (Core Specification Vol 3 Part G 4.3.1). Answered with ``GATTAnswer/mtu(_:)``.
   case exchangeMTU
@@ -14,9 +15,7 @@ public enum GATTRequest: Hashable, Sendable {
   /// Write a value of at most ATT_MTU - 3 bytes with response (4.9.3). Answered with ``GATTAnswer/done``.
   case write(Characteristic, [UInt8])
 
-  /// Write a value of at most 512 bytes with response; answered with ``GATTAnswer/done``.
-  ///
-  /// One that does not fit into a single PDU goes through the prepare queue (4.9.4).
+  /// Write a value of at most 512 bytes through the prepare queue (4.9.4); answered with ``GATTAnswer/done``.
   case writeLong(Characteristic, [UInt8])
 
   /// Write a value of at most ATT_MTU - 3 bytes without response (4.9.1). Answered, by the link, once handed over.
@@ -37,6 +36,7 @@ public enum GATTRequest: Hashable, Sendable {
 }
 
 /// What a link says when a request has been answered.
+@nonexhaustive
 public enum GATTAnswer: Hashable, Sendable {
   /// It is done; for a write without response: it was handed over, and nothing more is known.
   case done
@@ -56,6 +56,9 @@ public enum GATTAnswer: Hashable, Sendable {
 public enum GATTFailure: Error, Hashable, Sendable {
   /// The device answered with an ATT error.
   case rejected(ATTErrorCode)
+
+  /// The device answered with an ATT error when it was to execute its prepare queue: a part may have been written.
+  case executionRejected(ATTErrorCode)
 
   /// The link gave up before anything left for the device.
   case refused(GATTRefusal)

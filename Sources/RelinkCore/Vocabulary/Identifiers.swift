@@ -6,6 +6,7 @@ public import BluetoothWire
 /// that another platform gives out) is kept as it is and means something only to the transport that reads it.
 public struct DeviceID: Hashable, Sendable, Codable, CustomStringConvertible {
   /// The type of a Bluetooth device address (Core Specification Vol 6 Part B 1.3).
+  @nonexhaustive
   public enum AddressType: String, Sendable, Codable {
     /// An IEEE address, given by the manufacturer.
     case `public`

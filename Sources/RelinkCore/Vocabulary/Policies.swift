@@ -82,6 +82,7 @@ public struct JournalPolicy: Hashable, Sendable {
 }
 
 /// The state of the adapter that serves a device.
+@nonexhaustive
 public enum AdapterState: Hashable, Sendable {
   /// It can be used.
   case on
@@ -89,4 +90,6 @@ public enum AdapterState: Hashable, Sendable {
   case off
   /// It is not there.
   case missing
+  /// It is there, and this process may not use it.
+  case notPermitted
 }

@@ -6,7 +6,7 @@ public struct RelinkError: Error, Sendable, CustomStringConvertible {
   /// What kind of error it is; more kinds may be added.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     private enum Kind: String, Hashable {
-      case notSent, indeterminate, rejected, cancelled, deadlineExceeded, disconnected, ended, notReady
+      case notSent, indeterminate, rejected, cancelled, deadlineExceeded, disconnected, ended
       case adapterUnavailable, attemptsExhausted, sessionExists, characteristicNotFound, invalidArgument
       case linkLost, system
     }
@@ -28,8 +28,6 @@ public struct RelinkError: Error, Sendable, CustomStringConvertible {
     public static let disconnected = Code(.disconnected)
     /// The session has ended.
     public static let ended = Code(.ended)
-    /// The session is not ready, and the call does not wait.
-    public static let notReady = Code(.notReady)
     /// The adapter is off, missing or not permitted.
     public static let adapterUnavailable = Code(.adapterUnavailable)
     /// All the attempts that the policy allows have failed.

@@ -77,6 +77,7 @@ public struct Timestamp: Hashable, Sendable {
 /// How long a caller is ready to wait.
 ///
 /// There is always a bound unless ``never`` is written out.
+@nonexhaustive
 public enum Deadline: Hashable, Sendable {
   /// The session's own default, from its configuration.
   case `default`

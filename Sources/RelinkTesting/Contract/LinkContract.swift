@@ -187,7 +187,7 @@ public enum LinkContract {
     await bench.peer.setValue([1])
     await bench.peer.answerNextReadLate()
     let first = try await bench.accepted(.read(bench.name), on: link)
-    await bench.driver.perform { [recorder = bench.recorder] in recorder.calling { link.abandon(first) } }
+    await bench.driver.perform { [recorder = bench.recorder] in recorder.calling { _ = link.abandon(first) } }
     _ = await bench.driver.wait { [recorder = bench.recorder] in
       !recorder.answers(to: first, on: link.id).isEmpty
     }

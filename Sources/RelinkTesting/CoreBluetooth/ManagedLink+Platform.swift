@@ -110,6 +110,7 @@ extension ManagedLink {
     case (.callingOff(let failure), .executeWriteResponse), (.callingOff(let failure), .errorResponse):
       .done(.failure(failure))
     case (.writeLong, .errorResponse(_, _, let code)): .goOn(.callingOff(.rejected(code)))
+    case (.executing, .errorResponse(_, _, let code)): .done(.failure(.executionRejected(code)))
     case (_, .errorResponse(_, _, let code)): .done(.failure(.rejected(code)))
     case (.discover, .readByGroupTypeResponse): .done(.success(learn()))
     case (.read(let handle, let value), .readResponse(let part)),

@@ -172,19 +172,20 @@ final class ManagedLink: Link {
     if isOwed { radio.deliver(to: device) { [id] in $0.linkWritable(id) } }
   }
 
-  func abandon(_ id: RequestID) {
-    let calledOff = state.withLock { state -> Bool in
+  func abandon(_ id: RequestID) -> Bool {
+    let (isCertain, isRemoved) = state.withLock { state -> (Bool, Bool) in
       for (lane, jobs) in state.lanes {
         guard let index = jobs.firstIndex(where: { $0.request == id }) else { continue }
-        guard case .writeLong = jobs[index].kind else { return false }
+        guard case .writeLong = jobs[index].kind else { return (false, false) }
         state.lanes[lane]?[index].isAbandoned = true
-        guard !jobs[index].hasStarted else { return false }
+        guard !jobs[index].hasStarted else { return (true, false) }
         state.lanes[lane]?.remove(at: index)
-        return true
+        return (true, true)
       }
-      return false
+      return (false, false)
     }
-    if calledOff { answer(id, .failure(.refused(.calledOff))) }
+    if isRemoved { answer(id, .failure(.refused(.calledOff))) }
+    return isCertain
   }
 
   func close() {

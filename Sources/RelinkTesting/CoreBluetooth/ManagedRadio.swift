@@ -272,6 +272,7 @@ extension AdapterState {
     case .on: .unknown
     case .off: .adapterOff
     case .missing: .adapterMissing
+    case .notPermitted: .notPermitted
     }
   }
 }

@@ -163,7 +163,7 @@ import Testing
     for part in [Self.first, Self.second, Self.third] { _ = procedure.received(part) }
     #expect(
       procedure.received(.errorResponse(request: .executeWriteRequest, handle: 0x10, code: .invalidOffset))
-        == .finished(.failure(.rejected(.invalidOffset))))
+        == .finished(.failure(.executionRejected(.invalidOffset))))
   }
 
   @Test mutating func calledOffBeforeExecuteClearsTheQueue() {

@@ -18,7 +18,9 @@ private struct JournalLife {
   private static let names = (0..<3 as Range<UInt16>).map { Characteristic(BluetoothUUID(0xAA00 + $0)) }
   private static let answers: [Result<GATTAnswer, GATTFailure>] = [
     .success(.done), .success(.value([1, 2])), .failure(.rejected(ATTErrorCode(rawValue: 0x03))),
-    .failure(.rejected(ATTErrorCode(rawValue: 0x80))), .failure(.refused(.calledOff)),
+    .failure(.rejected(ATTErrorCode(rawValue: 0x80))),
+    .failure(.executionRejected(ATTErrorCode(rawValue: 0x0D))),
+    .failure(.executionRejected(ATTErrorCode(rawValue: 0x05))), .failure(.refused(.calledOff)),
     .failure(.refused(.characteristicNotFound)), .failure(.malformedAnswer),
   ]
 

@@ -95,7 +95,12 @@ struct NaiveJournal {
     case .failure(.rejected(let code)):
       let proof =
         records[index].possible.isEmpty
-        && RejectionProof.provesNotApplied(code, to: records[index].request)
+        && RejectionProof.provesNotApplied(code)
+      return settle(index, .rejected(Rejection(code: code, provesNotApplied: proof)))
+    case .failure(.executionRejected(let code)):
+      let proof =
+        records[index].possible.isEmpty
+        && RejectionProof.provesNotExecuted(code)
       return settle(index, .rejected(Rejection(code: code, provesNotApplied: proof)))
     case .failure(.malformedAnswer): return settle(index, outcome(index, .linkLost, .malformedAnswer))
     case .failure(.refused(let refusal)):

@@ -4,8 +4,6 @@ import Testing
 @testable import RelinkCore
 
 @Suite struct RejectionProofTests {
-  private let name = Characteristic(BluetoothUUID(0xAA01 as UInt16))
-
   /// Core Specification Vol 3 Part F 3.4.1.1, written out apart from the code under test.
   private static let checkedBeforeActing: Set<UInt8> = [
     0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x0F, 0x10, 0x12, 0x13,
@@ -13,14 +11,14 @@ import Testing
 
   @Test func onlyChecksBeforeTheActProveThatAWriteWasNotApplied() {
     for code in UInt8.min...UInt8.max {
-      let proof = RejectionProof.provesNotApplied(ATTErrorCode(rawValue: code), to: .write(name, [1]))
+      let proof = RejectionProof.provesNotApplied(ATTErrorCode(rawValue: code))
       #expect(proof == Self.checkedBeforeActing.contains(code), "\(code)")
     }
   }
 
-  @Test func aLongWriteIsProvenNotAppliedByTwoCodesOnly() {
+  @Test func anExecutedQueueIsProvenNotAppliedByTwoCodesOnly() {
     let proving = (UInt8.min...UInt8.max).filter {
-      RejectionProof.provesNotApplied(ATTErrorCode(rawValue: $0), to: .writeLong(name, [1]))
+      RejectionProof.provesNotExecuted(ATTErrorCode(rawValue: $0))
     }
     #expect(proving == [0x07, 0x0D])
   }

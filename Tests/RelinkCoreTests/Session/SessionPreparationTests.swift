@@ -172,27 +172,45 @@ import Testing
     #expect(machine.tableInvalidated(on: .number(1)) == [.prepare(.revalidating)])
     #expect(machine.tableInvalidated(on: .number(1)) == [.prepare(.revalidating)])
     #expect(machine.tableLearnt(changed: false) == [])
+    // Ready means that the subscriptions are armed, those of the new table too.
+    #expect(
+      machine.setupFinished(on: Generation(rawValue: 1), .unknown, now: .ms(0))
+        == [.publish(.phase(.restoringSubscriptions)), .prepare(.restoringSubscriptions)])
     let readiness = Readiness.on(1, tableChanged: true)
     #expect(
-      machine.setupFinished(on: Generation(rawValue: 1), .unknown, now: .ms(0)) == [
+      machine.subscriptionsRestored(now: .ms(0)) == [
         .cancelTimer(.preparation), .publish(.ready(readiness)), .offerOperations, .cancelTimer(.connect),
         .resume([.number(1)], .ready(readiness)),
       ])
   }
 
-  @Test func aSetupThatEndsBeforeTheTableIsLearntLetsOperationsWaitForIt() {
+  @Test func aSetupThatEndsBeforeTheTableIsLearntWaitsForIt() {
     var machine = SessionStateMachine.discovering(hasSetup: true)
     machine.makeReady(at: .ms(0))
     _ = machine.tableInvalidated(on: .number(1))
-    let readiness = Readiness.on(1)
-    #expect(
-      machine.setupFinished(on: Generation(rawValue: 1), .unknown, now: .ms(0)) == [
-        .cancelTimer(.preparation), .publish(.ready(readiness)), .publish(.phase(.revalidating)),
-        .cancelTimer(.connect), .resume([.number(1)], .ready(readiness)),
-      ])
+    #expect(machine.setupFinished(on: Generation(rawValue: 1), .unknown, now: .ms(0)) == [])
     #expect(!machine.isOffering)
-    #expect(machine.tableLearnt(changed: true) == [.offerOperations])
+    #expect(
+      machine.tableLearnt(changed: true)
+        == [.publish(.phase(.restoringSubscriptions)), .prepare(.restoringSubscriptions)])
+    // The setup has run on this link, and does not run again.
+    #expect(machine.subscriptionsRestored(now: .ms(0)).contains(.offerOperations))
     #expect(machine.isOffering)
+  }
+
+  @Test func aTableThatCannotBeLearntAgainEndsTheLinkWithItsReason() {
+    var machine = SessionStateMachine.ready()
+    _ = machine.tableInvalidated(on: .number(1))
+    let loss = LinkLoss(.protocolViolation, evidence: [.att(.unlikelyError)])
+    let actions = machine.revalidationFailed(on: .number(1), loss, inDoubt: 2, now: .ms(5))
+    #expect(actions.first == .closeLink(.number(1)))
+    guard case .publish(.disconnected(let info)) = actions.dropFirst().first else {
+      Issue.record("no loss was told")
+      return
+    }
+    #expect(info.reason == .protocolViolation && info.inDoubt == 2 && info.willReconnect)
+    #expect(machine.snapshot.state == .waiting(.previousLink, until: nil))
+    #expect(!machine.isOffering)
   }
 
   @Test func theTableOfAnotherLinkConcernsNobody() {

@@ -124,7 +124,7 @@ struct VirtualChannelEnvironment: ChannelContractEnvironment {
       return radio.connectChannel(to: device)
     }
     guard let channel, await driver.wait(until: { peer.link.withLock { $0 } != nil }) else {
-      throw RelinkError(.notReady, "there is no link")
+      throw RelinkError(.linkLost, "there is no link")
     }
     return (channel, FarEnd(peer: peer, radio: radio, device: device, driver: driver))
   }

@@ -35,7 +35,7 @@ final class ManagedRig {
   func connect() throws -> any Link {
     dial()
     executor.run(until: { recorder.link != nil }, within: .seconds(60))
-    guard let link = recorder.link else { throw RelinkError(.notReady, "no link came up") }
+    guard let link = recorder.link else { throw RelinkError(.linkLost, "no link came up") }
     perform(.discover, on: link)
     executor.advance(by: .seconds(1))
     return link

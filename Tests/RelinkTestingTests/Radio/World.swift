@@ -17,7 +17,7 @@ final class BareLink: Link, PDUChannelHandler {
   var capabilities: LinkCapabilities { LinkCapabilities() }
   var roundTrips: Int { 0 }
   func perform(_ request: GATTRequest, id: RequestID) -> LinkAcceptance { .later }
-  func abandon(_ id: RequestID) {}
+  func abandon(_ id: RequestID) -> Bool { false }
   func close() { channel.close() }
 
   func send(_ pdu: PDUBytes) -> PDUSendResult { channel.send(pdu.bytes) }

@@ -137,7 +137,7 @@ struct ATTBench {
   /// The number of the latest request.
   var latest: RequestID { RequestID(rawValue: last) }
 
-  func abandon(_ id: RequestID) { recorder.calling { link.abandon(id) } }
+  func abandon(_ id: RequestID) { recorder.calling { _ = link.abandon(id) } }
   func close() { recorder.calling { link.close() } }
 
   /// The device says something.
