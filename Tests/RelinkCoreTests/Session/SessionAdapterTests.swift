@@ -17,7 +17,7 @@ import Testing
 
   @Test(arguments: [
     (DisconnectReason.adapterOff, AdapterState.off, WaitReason.adapterOff),
-    (.adapterMissing, .missing, .adapterMissing), (.notPermitted, .off, .adapterOff),
+    (.adapterMissing, .missing, .adapterMissing), (.notPermitted, .notPermitted, .notPermitted),
   ])
   func aReasonThatProvesItSaysThatTheAdapterIsAway(
     _ reason: DisconnectReason, _ state: AdapterState, _ wait: WaitReason

@@ -125,7 +125,7 @@ import Testing
     case .idle: "i"
     case .waiting(.backoff, _): "b"
     case .waiting(.previousLink, _): "p"
-    case .waiting(.adapterOff, _), .waiting(.adapterMissing, _): "a"
+    case .waiting(.adapterOff, _), .waiting(.adapterMissing, _), .waiting(.notPermitted, _): "a"
     case .connecting(_, nil): "l"
     case .connecting(_, .some): "r"
     case .ready: "y"

@@ -148,7 +148,7 @@ struct SessionWorld {
       case .previousLink:
         check(
           links.contains { $0.isClosing } || dials.contains { $0.isCancelled }, "waits for no old link")
-      case .adapterOff, .adapterMissing:
+      case .adapterOff, .adapterMissing, .notPermitted:
         check(timers[.adapter] != nil || wantsAdapterState, "nobody asks for the adapter")
       }
     case .connecting(_, nil):

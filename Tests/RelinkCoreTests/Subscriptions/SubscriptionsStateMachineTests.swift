@@ -302,6 +302,7 @@ import Testing
     #expect(!machine.isRestored)
     #expect(machine.nextRequest() == .setNotifying(heart, true))
     arm(heart, as: 12)
+    #expect(machine.valueReceived(of: heart) == [to(1, gap: true)])
     #expect(machine.valueReceived(of: heart) == [to(1)])
   }
 
@@ -362,7 +363,7 @@ import Testing
     learn([other])
     #expect(machine.nextRequest() == .setNotifying(other, true))
     arm(other, as: 11)
-    #expect(machine.valueReceived(of: other) == [to(1)])
+    #expect(machine.valueReceived(of: other) == [to(1, gap: true)])
     #expect(machine.valueReceived(of: heart) == [])
   }
 

@@ -185,10 +185,9 @@ final class FlawedLink: Link {
     return result
   }
 
-  func abandon(_ request: RequestID) {
-    base.abandon(request)
-    guard flaw == .freesAbandoned else { return }
-    state.withLock { _ = $0.hidden.insert(request) }
+  func abandon(_ request: RequestID) -> Bool {
+    if flaw == .freesAbandoned { state.withLock { _ = $0.hidden.insert(request) } }
+    return base.abandon(request)
   }
 
   func close() {

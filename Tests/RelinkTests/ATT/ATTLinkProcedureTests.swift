@@ -69,13 +69,6 @@ import Testing
     #expect(bench.recorder.take() == [.answered(bench.latest, .success(.done))])
   }
 
-  @Test mutating func longWriteThatFitsIsOneRequest() {
-    #expect(bench.perform(.writeLong(.level, [1, 2])) == .accepted)
-    #expect(bench.channel.takeSent() == [[0x12, 0x10, 0, 1, 2]])
-    bench.lose()
-    #expect(bench.recorder.take() == [.closed(.lost, inDoubt: [bench.latest])])
-  }
-
   @Test mutating func eachRequestOfAProcedureIsARoundTrip() {
     let before = bench.link.roundTrips
     _ = bench.perform(.writeLong(.level, Self.value))

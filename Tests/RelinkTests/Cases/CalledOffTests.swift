@@ -89,7 +89,7 @@ import Testing
   func keptScope() throws {
     let kept = Collected<LinkScope>()
     let session = try session(setup: { scope in
-      kept.append(scope)
+      kept.add(scope)
       return .unknown
     })
     let movements = Characteristic(.lockMovements)

@@ -149,7 +149,7 @@ import Testing
       let isTaken = cell.call.declaration.hasSuffix("writeWithoutResponse") && cell.link != .fullChannel
       if !isTaken {
         let code = codes.withLock { $0.first } ?? nil
-        #expect(code == (cell.link == .fullChannel ? .notSent : .indeterminate))
+        #expect(code == (cell.link == .fullChannel ? .linkLost : .indeterminate))
       }
       stage.withLock { $0 = nil }
     }

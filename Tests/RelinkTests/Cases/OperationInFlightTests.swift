@@ -139,8 +139,8 @@ import Testing
       case .remoteTerminate, .supervisionTimeout, .endOfFile: #expect(error.code == .attemptsExhausted)
       }
     } else if cell.end == .localDisconnect {
-      // The link is not gone yet, so even a long write without Execute is not proven undone.
-      let isQueued = cell.inFlight == .commandOnAFullChannel
+      // A long write without Execute is called off before the link is given up.
+      let isQueued = cell.inFlight == .commandOnAFullChannel || cell.inFlight == .longWriteBeforeExecute
       #expect(error.notSentReason == (isQueued ? .disconnected : nil))
       #expect(error.doubt?.cause == (isQueued ? nil : .disconnected))
     } else if cell.inFlight.isProvenNotSent {
