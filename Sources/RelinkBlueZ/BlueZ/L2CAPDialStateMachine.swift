@@ -42,7 +42,7 @@ struct L2CAPDialStateMachine {
     /// Exits: `waitingForOldLink`, `arming`.
     case looking
     /// Exits: `arming`, `ended`.
-    case waitingForOldLink(until: MonotonicInstant)
+    case waitingForOldLink(until: MonotonicInstant, looks: LinkLooks)
     /// Exits: `armed`, `waitingForOldLink`, `ended`.
     case arming
     /// Exits: `looking`, `ended`.
@@ -50,8 +50,6 @@ struct L2CAPDialStateMachine {
     case ended
   }
 
-  /// How often a link that has to go is looked for.
-  static let pollInterval = Duration.milliseconds(50)
   /// The longest supervision timeout (32 s, Core Specification Vol 6 Part B 4.5.2) and what the kernel takes besides.
   static let oldLinkLimit = Duration.seconds(36)
   /// How long the kernel keeps a connect pending (SO_SNDTIMEO); then it is renewed, since one now and then hangs.
@@ -77,7 +75,7 @@ struct L2CAPDialStateMachine {
       if link == .ending { return waitForOldLink(now, ends: false) }
       state = .arming
       return [.connect]
-    case .waitingForOldLink(let until):
+    case .waitingForOldLink(let until, var looks):
       if link == .none {
         state = .arming
         return [.connect]
@@ -87,15 +85,19 @@ struct L2CAPDialStateMachine {
         let seen = Evidence.observation("an earlier link to the device does not end")
         return [.failed(LinkLoss(.busy, evidence: [seen]))]
       }
-      return [.setTimer(now.advanced(by: Self.pollInterval))]
+      let next = looks.next(after: now)
+      state = .waitingForOldLink(until: until, looks: looks)
+      return [.setTimer(next)]
     case .arming, .armed, .ended:
       return []
     }
   }
 
   private mutating func waitForOldLink(_ now: MonotonicInstant, ends: Bool) -> [Action] {
-    state = .waitingForOldLink(until: now.advanced(by: Self.oldLinkLimit))
-    return (ends ? [.endLink] : []) + [.setTimer(now.advanced(by: Self.pollInterval))]
+    var looks = LinkLooks()
+    let next = looks.next(after: now)
+    state = .waitingForOldLink(until: now.advanced(by: Self.oldLinkLimit), looks: looks)
+    return (ends ? [.endLink] : []) + [.setTimer(next)]
   }
 
   /// The socket could not be opened, or connect returned this error number, or 0.
@@ -155,5 +157,20 @@ struct L2CAPDialStateMachine {
     if case .ended = state { return [] }
     state = .ended
     return [.cancelTimer, .parkSocket, .failed(LinkLoss(.requested))]
+  }
+}
+
+/// When a link that has to go is looked for: soon, since the kernel forgets one that is ended within milliseconds, and
+/// then less and less often, since one that nobody may end takes seconds.
+struct LinkLooks: Equatable {
+  static let first = Duration.milliseconds(1)
+  static let longest = Duration.milliseconds(50)
+
+  private var interval = LinkLooks.first
+
+  /// The instant of the next look.
+  mutating func next(after now: MonotonicInstant) -> MonotonicInstant {
+    defer { interval = min(interval * 2, Self.longest) }
+    return now.advanced(by: interval)
   }
 }

@@ -70,6 +70,7 @@ private final class ClosingLink: DescriptorHandler {
   private let host: BlueZHost
   private let gone: @Sendable (LinkLoss) -> Void
   private var reportAt = MonotonicInstant.distantFuture
+  private var looks = LinkLooks()
 
   init(
     _ registration: DescriptorRegistration, _ address: DeviceAddress, host: BlueZHost,
@@ -118,7 +119,7 @@ private final class ClosingLink: DescriptorHandler {
     } else if now >= reportAt {
       report(LinkLoss(.requested, evidence: [.observation("the link was still there 10 s after its close")]))
     } else {
-      host.loop.setTimer(timer, at: now.advanced(by: L2CAPDialStateMachine.pollInterval)) { self.look() }
+      host.loop.setTimer(timer, at: looks.next(after: now)) { self.look() }
     }
   }
 
