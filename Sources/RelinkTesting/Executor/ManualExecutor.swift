@@ -85,10 +85,11 @@ public final class ManualExecutor: SessionExecutor {
   ///   - fire: What to run.
   public func setTimer(_ id: TimerID, at instant: MonotonicInstant, _ fire: @escaping @Sendable () -> Void) {
     let here = ThreadIdentity.current
-    state.withLock {
+    let replaced = state.withLock {
       if $0.owner != here { $0.foreignJobs += 1 }
-      $0.timers.set(id, at: instant, fire)
+      return $0.timers.set(id, at: instant, fire)
     }
+    withExtendedLifetime(replaced) {}
   }
 
   /// Forgets a timer; one that has fired or never was is no error.
@@ -96,10 +97,12 @@ public final class ManualExecutor: SessionExecutor {
   /// - Parameter id: The name of the timer.
   public func cancelTimer(_ id: TimerID) {
     let here = ThreadIdentity.current
-    state.withLock {
+    // What dies with a timer may post or set one, so it dies outside the lock.
+    let cancelled = state.withLock {
       if $0.owner != here { $0.foreignJobs += 1 }
-      $0.timers.cancel(id)
+      return $0.timers.cancel(id)
     }
+    withExtendedLifetime(cancelled) {}
   }
 
   /// Whether the calling thread is the one that the executor is bound to.

@@ -11,6 +11,19 @@ final class Journal: Sendable {
 
 private final class Owner: Sendable {}
 
+/// Something that posts its last word.
+private final class Mourned: Sendable {
+  private let executor: ManualExecutor
+  private let journal: Journal
+
+  init(_ executor: ManualExecutor, _ journal: Journal) {
+    self.executor = executor
+    self.journal = journal
+  }
+
+  deinit { executor.post { [journal] in journal.note("gone") } }
+}
+
 @Suite struct ManualExecutorTests {
   let executor = ManualExecutor()
   let journal = Journal()
@@ -68,6 +81,26 @@ private final class Owner: Sendable {}
     #expect(journal.all.isEmpty)
     #expect(executor.runUntilIdle().end == .nothingLeft)
     #expect(journal.all == ["new"])
+  }
+
+  /// Sets the timer to one that holds the last reference to something that posts when it dies.
+  private func setMourningTimer() {
+    let mourned = Mourned(executor, journal)
+    executor.setTimer(timer(1), at: .zero.advanced(by: .seconds(1))) { withExtendedLifetime(mourned) {} }
+  }
+
+  @Test func whatDiesWithATimerMayPost() {
+    setMourningTimer()
+    executor.cancelTimer(timer(1))
+    executor.run()
+    #expect(journal.all == ["gone"])
+    setMourningTimer()
+    executor.setTimer(timer(1), at: .zero.advanced(by: .seconds(2))) {}
+    executor.run()
+    #expect(journal.all == ["gone", "gone"])
+    setMourningTimer()
+    executor.advance(by: .seconds(1))
+    #expect(journal.all == ["gone", "gone", "gone"])
   }
 
   @Test func aTimerThatIsDueFiresInTheNextRunBehindTheJobs() {
