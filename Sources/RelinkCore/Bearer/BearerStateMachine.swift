@@ -243,7 +243,13 @@ extension BearerStateMachine {
       return .indicated(handle: handle, value: value)
     case .errorResponse(let request, _, _):
       return answered(pdu, opcode: .errorResponse, to: request)
-    default:
+    case .exchangeMTURequest, .exchangeMTUResponse, .findInformationRequest, .findInformationResponse,
+      .findByTypeValueRequest, .findByTypeValueResponse, .readByTypeRequest, .readByTypeResponse,
+      .readRequest, .readResponse, .readBlobRequest, .readBlobResponse, .readMultipleRequest,
+      .readMultipleResponse, .readByGroupTypeRequest, .readByGroupTypeResponse,
+      .readMultipleVariableRequest, .readMultipleVariableResponse, .writeRequest, .writeResponse,
+      .writeCommand, .signedWriteCommand, .prepareWriteRequest, .prepareWriteResponse,
+      .executeWriteRequest, .executeWriteResponse, .handleValueConfirmation, .unknown:
       let opcode = pdu.opcode
       switch opcode.kind {
       case .response:

@@ -80,8 +80,8 @@ package struct DiscoveryProcedure: Sendable {
       return finish()
     case (_, .errorResponse(_, _, let code)):
       return .finished(.failure(.rejected(code)))
-    default:
-      return .failed(.malformedAnswer, .malformedResponse(pdu.opcode))
+    case (.hash, _), (.services, _), (.characteristics, _), (.descriptors, _):
+      return .malformed(pdu)
     }
   }
 

@@ -10,6 +10,11 @@ package enum ProcedureAction: Equatable, Sendable {
   case table(AttributeTable)
   /// It is over, and the bearer ends with it.
   case failed(GATTFailure, BearerViolation)
+
+  /// It is over, because no server answers its request like that.
+  static func malformed(_ pdu: ATTPDU) -> ProcedureAction {
+    .failed(.malformedAnswer, .malformedResponse(pdu.opcode))
+  }
 }
 
 /// A GATT procedure that holds the bearer: which request comes next, and what its answers amount to
@@ -37,19 +42,16 @@ package enum GATTProcedure: Sendable {
       if case .request = action { self = .read(procedure) }
       return action
     case .write:
-      switch pdu {
-      case .errorResponse(_, _, let code): return .finished(.failure(.rejected(code)))
-      default: return .finished(.success(.done))
-      }
+      if case .errorResponse(_, _, let code) = pdu { return .finished(.failure(.rejected(code))) }
+      // The bearer lets nothing else through; that a write is done must not hang on it.
+      guard case .writeResponse = pdu else { return .malformed(pdu) }
+      return .finished(.success(.done))
     case .exchangeMTU(let offered):
-      switch pdu {
-      case .exchangeMTUResponse(let theirs):
-        // A peer that offers less than the least there is gets the least there is.
-        let agreed = max(ATTLimits.defaultMTU, min(offered, Int(theirs)))
-        return .finished(.success(.mtu(agreed)))
-      default:
-        return .finished(.success(.mtu(ATTLimits.defaultMTU)))
-      }
+      if case .errorResponse = pdu { return .finished(.success(.mtu(ATTLimits.defaultMTU))) }
+      guard case .exchangeMTUResponse(let theirs) = pdu else { return .malformed(pdu) }
+      // A peer that offers less than the least there is gets the least there is.
+      let agreed = max(ATTLimits.defaultMTU, min(offered, Int(theirs)))
+      return .finished(.success(.mtu(agreed)))
     case .writeLong(var procedure):
       self = .write
       let action = procedure.received(pdu)

@@ -17,15 +17,15 @@ package struct ReadProcedure: Hashable, Sendable {
 
   package mutating func received(_ pdu: ATTPDU, mtu: Int) -> ProcedureAction {
     let part: [UInt8]
-    switch pdu {
-    case .readResponse(let bytes): part = bytes
-    case .readBlobResponse(let bytes): part = bytes
-    case .errorResponse(.readBlobRequest, _, let code) where endsValue(code, mtu: mtu):
-      return .finished(.success(.value(value)))
-    case .errorResponse(_, _, let code):
-      return .finished(.failure(.rejected(code)))
-    default:
-      return .failed(.malformedAnswer, .malformedResponse(pdu.opcode))
+    if case .readResponse(let bytes) = pdu {
+      part = bytes
+    } else if case .readBlobResponse(let bytes) = pdu {
+      part = bytes
+    } else if case .errorResponse(let request, _, let code) = pdu {
+      let isWhole = request == .readBlobRequest && endsValue(code, mtu: mtu)
+      return .finished(isWhole ? .success(.value(value)) : .failure(.rejected(code)))
+    } else {
+      return .malformed(pdu)
     }
     if value.isEmpty { value = part } else { value += part }
     guard value.count <= ATTLimits.maximumAttributeLength else {

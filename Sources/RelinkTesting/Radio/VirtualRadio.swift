@@ -154,7 +154,8 @@ public final class VirtualRadio: Transport {
     switch event {
     case .peerOpened(let peer, let link): peer.linkOpened(link)
     case .peerClosed(let peer, let link, let reason): peer.linkClosed(link, reason: reason)
-    default: act { $0.handle(event, now: $1, radio: self) }
+    case .arrival, .word, .dialDue, .dialFails, .linkDies, .adapterReturns, .deviceReturns, .unblocked:
+      act { $0.handle(event, now: $1, radio: self) }
     }
   }
 

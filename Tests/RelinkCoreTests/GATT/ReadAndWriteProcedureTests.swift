@@ -96,6 +96,20 @@ import Testing
         == .finished(.success(.mtu(23))))
   }
 
+  @Test(arguments: [
+    ATTPDU.readResponse(value: [1]), .executeWriteResponse, .handleValueConfirmation,
+    .unknown(opcode: ATTOpcode(rawValue: 0x30), parameters: []),
+  ])
+  func whatIsNoAnswerToItIsNoSuccess(_ pdu: ATTPDU) {
+    let malformed = ProcedureAction.failed(.malformedAnswer, .malformedResponse(pdu.opcode))
+    var write = GATTProcedure.write
+    #expect(write.received(pdu, mtu: 23) == malformed)
+    var exchange = GATTProcedure.exchangeMTU(offered: 517)
+    #expect(exchange.received(pdu, mtu: 23) == malformed)
+    var discovery = GATTProcedure.discovery(DiscoveryProcedure(known: nil))
+    #expect(discovery.received(pdu, mtu: 23) == malformed)
+  }
+
   @Test func writeIsDoneOrRejected() {
     var procedure = GATTProcedure.write
     #expect(procedure.received(.writeResponse, mtu: 23) == .finished(.success(.done)))
