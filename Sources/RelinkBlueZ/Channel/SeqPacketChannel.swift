@@ -13,7 +13,7 @@ public final class SeqPacketChannel: PDUChannel {
   public let maximumPDULength: Int
 
   // The loop holds the port, and nobody but its user holds the channel.
-  private let port: SeqPacketPort
+  let port: SeqPacketPort
 
   /// Makes a channel over a connected descriptor, which belongs to the channel from now on.
   ///
@@ -53,7 +53,8 @@ public final class SeqPacketChannel: PDUChannel {
 
   /// Hands a PDU over, whole or not at all.
   ///
-  /// A full socket, and an L2CAP socket whose security is being raised (`ENOTCONN`), take it later.
+  /// A full socket, an L2CAP socket whose security is being raised (`ENOTCONN`), and a system that is out of memory for
+  /// it (`ENOBUFS`, `ENOMEM`; asked again after 20 ms) take it later.
   public func send(_ pdu: [UInt8]) -> PDUSendResult {
     port.send(pdu)
   }

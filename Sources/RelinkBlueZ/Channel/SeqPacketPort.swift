@@ -12,6 +12,9 @@ final class SeqPacketPort: DescriptorHandler {
     case closed
   }
 
+  /// How long a channel is left alone that the system had no memory for.
+  private static let retryDelay = Duration.milliseconds(20)
+
   let loop: RadioLoop
   /// Whether its link may still be there.
   var isClosed: Bool { phase == .closed }
@@ -21,6 +24,7 @@ final class SeqPacketPort: DescriptorHandler {
   private var registration: DescriptorRegistration?
   private weak var handler: (any PDUChannelHandler)?
   private var waitsForRoom = false
+  private var waitsForMemory = false
   private var hasSent = false
   private var hasReceived = false
   /// The error of a `send` takes the socket's pending error with it; the receive that follows sees only the end.
@@ -48,7 +52,11 @@ final class SeqPacketPort: DescriptorHandler {
       hasSent = true
       return .sent
     }
-    let error = Int32(-result)
+    return refused(Int32(-result), by: registration)
+  }
+
+  /// The system did not take a PDU; nothing left.
+  private func refused(_ error: Int32, by registration: DescriptorRegistration) -> PDUSendResult {
     switch error {
     case EAGAIN, ENOTCONN:
       if !waitsForRoom {
@@ -56,12 +64,35 @@ final class SeqPacketPort: DescriptorHandler {
         loop.watch(registration, for: [.readable, .peerHangup, .writable])
       }
       return .later
-    case EMSGSIZE, ENOMEM, ENOBUFS:
+    case ENOMEM, ENOBUFS:
+      // The socket may count as writable all the while, so it is asked again after a moment.
+      if !waitsForMemory {
+        waitsForMemory = true
+        loop.setTimer(retry, at: loop.now.advanced(by: Self.retryDelay)) { self.retryDue() }
+      }
+      return .later
+    case EMSGSIZE:
       return .failed(error)
     default:
       sendError = error
       return .failed(error)
     }
+  }
+
+  private var retry: TimerID { TimerID(owner: self, number: 0) }
+
+  private func retryDue() {
+    waitsForMemory = false
+    // A socket that is full as well says itself when it has room.
+    guard phase == .alive, !waitsForRoom else { return }
+    handler?.channelWritable()
+  }
+
+  /// Answers a send as if the system had refused it with this error, for tests; to be called on the loop.
+  func simulateRefusal(_ error: Int32) -> PDUSendResult {
+    loop.checkIsolated()
+    guard phase == .alive, let registration else { return .failed(EBADF) }
+    return refused(error, by: registration)
   }
 
   func close() {
@@ -70,6 +101,7 @@ final class SeqPacketPort: DescriptorHandler {
     register()
     guard phase == .alive, let registration else { return }
     phase = .closing
+    loop.cancelTimer(retry)
     if let ending {
       ending.end(registration, hasSent: hasSent, hasReceived: hasReceived) { self.finish($0) }
     } else {
@@ -148,6 +180,7 @@ final class SeqPacketPort: DescriptorHandler {
     }
     guard phase == .alive else { return }
     phase = .closing
+    loop.cancelTimer(retry)
     loop.close(registration)
     var loss = loss
     if let sendError { loss = LinkLoss.socket(sendError, call: .send).adding(loss.evidence) }

@@ -64,6 +64,38 @@ import Testing
     }
   }
 
+  @Test(arguments: [ENOBUFS, ENOMEM])
+  func aChannelThatTheSystemHasNoMemoryForSaysWhenToAskAgain(error: Int32) async throws {
+    try await withChannel { rig in
+      let begun = rig.loop.now
+      try await rig.loop.run {
+        // Refused twice, as a full host does with each PDU: one word is enough for all of them.
+        #expect(rig.channel.port.simulateRefusal(error) == .later)
+        #expect(rig.channel.port.simulateRefusal(error) == .later)
+        #expect(rig.recorder.all.isEmpty, "never inside the call")
+      }
+      #expect(await rig.recorder.first(1) == [.writable])
+      #expect(begun.duration(to: rig.loop.now) >= .milliseconds(20), "no busy loop")
+      try await rig.loop.run {
+        #expect(rig.loop.timerCount == 0)
+        #expect(rig.channel.send([1]) == .sent)
+      }
+      #expect(rig.recorder.all == [.writable])
+    }
+  }
+
+  @Test func aChannelThatIsClosedWhileItWaitsForMemorySaysNothingMore() async throws {
+    try await withChannel { rig in
+      try await rig.loop.run {
+        #expect(rig.channel.port.simulateRefusal(ENOBUFS) == .later)
+        #expect(rig.loop.timerCount == 1)
+        rig.channel.close()
+        #expect(rig.loop.timerCount == 0)
+      }
+      #expect(await rig.recorder.first(1) == [.closed(LinkLoss(.requested))])
+    }
+  }
+
   @Test func endOfFileComesAfterEverythingThatWasSentBefore() async throws {
     try await withChannel { rig in
       for number in UInt8(0)..<20 { rig.pair.far.send([number]) }
