@@ -50,11 +50,10 @@ final class UnixDial: Attempt {
     }
   }
 
-  private static func reason(_ error: Int32) -> DisconnectReason {
+  static func reason(_ error: Int32) -> DisconnectReason {
     switch error {
-    case EACCES, EPERM: .notPermitted
-    // A socket of another type.
-    case EPROTOTYPE: .refused
+    // The path may not be used; a socket of another type. Neither has anything to do with an adapter.
+    case EACCES, EPERM, EPROTOTYPE: .refused
     default: .unknown
     }
   }

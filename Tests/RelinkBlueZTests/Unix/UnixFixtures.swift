@@ -53,10 +53,10 @@ final class UnixListener: Sendable {
   let path: String
   let descriptor: Int32
 
-  init(at path: String) throws {
+  init(at path: String, type: __socket_type = SOCK_SEQPACKET) throws {
     self.path = path
     unlink(path)
-    descriptor = socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)
+    descriptor = socket(AF_UNIX, Int32(type.rawValue), 0)
     try #require(descriptor >= 0)
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)

@@ -121,6 +121,22 @@ import Testing
     }
   }
 
+  @Test(arguments: [EACCES, EPERM, EPROTOTYPE]) func aPathThatMayNotBeUsedIsARefusal(error: Int32) {
+    #expect(UnixDial.reason(error) == .refused)
+    #expect(!UnixDial.isAbsence(error))
+  }
+
+  @Test func aSocketOfAnotherTypeRefusesWithItsNumber() async throws {
+    try await withLoop { loop in
+      let path = UnixListener.freshPath()
+      let listener = try UnixListener(at: path, type: SOCK_STREAM)
+      let rig = try UnixRig(loop, path: listener.path)
+      _ = try await rig.dial()
+      let loss = LinkLoss(.refused, evidence: [.system(EPROTOTYPE, call: .connect)])
+      #expect(await rig.recorder.first(1) == [.attemptFailed(Self.first, loss)])
+    }
+  }
+
   @Test func aDeviceHasOneHandlerAtATime() async throws {
     try await withLoop { loop in
       let rig = try UnixRig(loop, path: "/nowhere")
