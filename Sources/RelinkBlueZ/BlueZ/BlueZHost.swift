@@ -45,7 +45,9 @@ final class BlueZHost {
 
   /// Begins to listen to the kernel; to be called on the loop.
   func start() {
-    management = ManagementChannel(on: loop) { [weak self] event in self?.received(event) }
+    management = ManagementChannel(
+      on: loop, isOurs: { [registry] in registry.hasHandler(at: $0) },
+      { [weak self] event in self?.received(event) })
     if management == nil { lookAgainLater() }
   }
 

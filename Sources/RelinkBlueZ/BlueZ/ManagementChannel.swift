@@ -19,12 +19,19 @@ enum ManagementNews: Sendable {
 final class ManagementChannel: DescriptorHandler {
   private let loop: RadioLoop
   private let tell: @Sendable (ManagementNews) -> Void
+  private let isOurs: @Sendable (BluetoothAddress) -> Bool
   private var registration: DescriptorRegistration?
   private var counts = LinkCounts()
 
   /// Nil where the channel cannot be had; to be called on the loop.
-  init?(on loop: RadioLoop, _ tell: @escaping @Sendable (ManagementNews) -> Void) {
+  ///
+  /// `isOurs` says whether somebody here wants to know of a device.
+  init?(
+    on loop: RadioLoop, isOurs: @escaping @Sendable (BluetoothAddress) -> Bool,
+    _ tell: @escaping @Sendable (ManagementNews) -> Void
+  ) {
     self.loop = loop
+    self.isOurs = isOurs
     self.tell = tell
     let opened = relink_management_open()
     guard opened >= 0 else { return nil }
@@ -88,7 +95,7 @@ final class ManagementChannel: DescriptorHandler {
     case .indexRemoved, .newSettings:
       tellLater(.adaptersChanged)
     case .deviceConnected(let device, _, _):
-      counts.connected(device.address)
+      counts.connected(device.address, isOurs: isOurs)
     case .deviceDisconnected(let device, let reason):
       counts.disconnected(device.address, reason)
     default:
@@ -102,7 +109,10 @@ final class ManagementChannel: DescriptorHandler {
   }
 }
 
-/// How many links each device has had and lost, so that the word about one is not taken for another's.
+/// How many links each device of ours has had and lost, so that the word about one is not taken for another's.
+///
+/// What other programs of the host connect to is not kept: there is at most one entry for each device that is ours, and
+/// one that was goes with the next link of any.
 struct LinkCounts {
   private struct Count {
     var connected = 0
@@ -112,7 +122,16 @@ struct LinkCounts {
 
   private var counts: [BluetoothAddress: Count] = [:]
 
-  mutating func connected(_ address: BluetoothAddress) {
+  /// How many devices are kept, for tests.
+  var deviceCount: Int { counts.count }
+
+  mutating func connected(_ address: BluetoothAddress, isOurs: (BluetoothAddress) -> Bool) {
+    guard isOurs(address) else {
+      // A link that is not counted must not leave a count behind that is one short.
+      counts[address] = nil
+      return
+    }
+    if counts[address] == nil { counts = counts.filter { isOurs($0.key) } }
     var count = counts[address] ?? Count()
     count.connected += 1
     // What was told of the link before is no news of this one.

@@ -1,3 +1,4 @@
+internal import BluetoothWire
 internal import Relink
 internal import Synchronization
 
@@ -57,6 +58,13 @@ final class DeviceRegistry: Sendable {
     guard let entry else { return nil }
     let link = ATTLink(
       id: DeviceRegistry.nextLinkID(), over: channel, on: loop, for: entry.handler, tables: entry.tables)
+  /// Whether a device with this address, of either type, has a receiver.
+  func hasHandler(at address: BluetoothAddress) -> Bool {
+    [DeviceID.AddressType.public, .random].contains {
+      handler(for: DeviceID(address: address, type: $0)) != nil
+    }
+  }
+
     return (link, entry.handler)
   }
 

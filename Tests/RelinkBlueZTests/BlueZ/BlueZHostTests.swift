@@ -78,19 +78,48 @@ struct BlueZHostTests {
 
   // MARK: Reasons
 
+  @Test func linksOfOtherProgramsLeaveNothingBehind() {
+    var counts = LinkCounts()
+    for value in UInt64(1)...1_000 {
+      let address = BluetoothAddress(value)
+      counts.connected(address, isOurs: { $0 == Self.one })
+      if value.isMultiple(of: 2) { counts.disconnected(address, .remote) }
+    }
+    #expect(counts.deviceCount == 0)
+  }
+
+  @Test func aDeviceThatIsNoLongerOursIsForgotten() {
+    var counts = LinkCounts()
+    for value in UInt64(1)...1_000 {
+      counts.connected(BluetoothAddress(value), isOurs: { $0.value == value })
+    }
+    #expect(counts.deviceCount == 1)
+  }
+
+  @Test func aReasonFromBeforeALinkThatWasNotOursIsNotTold() {
+    var counts = LinkCounts()
+    counts.connected(Self.one, isOurs: Self.all)
+    counts.disconnected(Self.one, .remote)
+    counts.connected(Self.one, isOurs: { _ in false })
+    counts.disconnected(Self.one, .connectionTimeout)
+    #expect(counts.takeReason(for: Self.one) == nil)
+  }
+
+  private static let all: @Sendable (BluetoothAddress) -> Bool = { _ in true }
+
   @Test func theReasonOfALinkIsToldOnceAndNeverForTheNextOne() {
     var counts = LinkCounts()
     #expect(counts.takeReason(for: Self.one) == nil)
-    counts.connected(Self.one)
+    counts.connected(Self.one, isOurs: Self.all)
     #expect(counts.takeReason(for: Self.one) == nil, "it is still there")
     counts.disconnected(Self.one, .remote)
     counts.disconnected(Self.two, .connectionTimeout)
     #expect(counts.takeReason(for: Self.one) == .remote)
     #expect(counts.takeReason(for: Self.one) == nil)
     #expect(counts.takeReason(for: Self.two) == nil, "a link from before we listened")
-    counts.connected(Self.one)
+    counts.connected(Self.one, isOurs: Self.all)
     counts.disconnected(Self.one, .remote)
-    counts.connected(Self.one)
+    counts.connected(Self.one, isOurs: Self.all)
     #expect(counts.takeReason(for: Self.one) == nil, "that was the link before")
   }
 
