@@ -17,13 +17,14 @@ final class BlueZHost {
   private var state: AdapterState
   private let mayEnd = Atomic<Bool>(false)
   private var closing: Set<DeviceAddress> = []
-  private var parked: [DeviceAddress: ParkedConnect] = [:]
+  private let parked: ParkedConnects
 
   init(_ selection: AdapterSelection, on loop: RadioLoop) throws(RelinkError) {
     let opened = relink_hci_open()
     guard opened >= 0 else { throw BlueZHost.noBluetooth(-opened) }
     queries = OwnedDescriptor(adopting: opened)
     self.loop = loop
+    parked = ParkedConnects(on: loop)
     let adapters = BlueZHost.adapters(of: opened)
     self.selection = try selection.resolved(among: adapters)
     state = self.selection.state(among: adapters)
@@ -56,6 +57,7 @@ final class BlueZHost {
     management?.close()
     management = nil
     loop.cancelTimer(TimerID(owner: self, number: 0))
+    parked.closeAll()
   }
 
   // MARK: Adapters
@@ -155,15 +157,17 @@ final class BlueZHost {
   // MARK: Connects that nobody waits for
 
   func park(_ registration: DescriptorRegistration, since: MonotonicInstant, for device: DeviceAddress) {
-    parked[device] = ParkedConnect(registration, since: since, device, host: self)
+    parked.park(registration, since: since, for: device) { [weak self] registration in
+      guard let self else { return false }
+      L2CAPEnding(device, host: self).end(registration, hasSent: false, hasReceived: false) { _ in }
+      return true
+    }
   }
 
-  func hasParked(_ device: DeviceAddress) -> Bool { parked[device] != nil }
+  func hasParked(_ device: DeviceAddress) -> Bool { parked.contains(device) }
 
   /// Gives a parked connect to the caller, who has its descriptor handed over.
-  @discardableResult func takeParked(_ device: DeviceAddress) -> ParkedConnect? {
-    parked.removeValue(forKey: device)
-  }
+  func takeParked(_ device: DeviceAddress) -> ParkedConnect? { parked.take(device) }
 
   // MARK: What else is known of a loss
 
