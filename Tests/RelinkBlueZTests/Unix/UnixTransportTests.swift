@@ -139,7 +139,7 @@ import Testing
 
   @Test func aDeviceHasOneHandlerAtATime() async throws {
     try await withLoop { loop in
-      let rig = try UnixRig(loop, path: "/nowhere")
+      let rig = try UnixRig(loop, path: UnixListener.freshPath())
       let other = LinkEventRecorder()
       #expect(throws: RelinkError(.sessionExists, "")) {
         try rig.transport.register(other, for: rig.device)
@@ -150,16 +150,66 @@ import Testing
     }
   }
 
+  @Test func aDeviceHasOneHandlerInTheProcessAndNotInEachTransport() async throws {
+    try await withLoop { loop in
+      let rig = try UnixRig(loop, path: UnixListener.freshPath())
+      let second = UnixTransport(on: loop)
+      let other = LinkEventRecorder()
+      #expect(throws: RelinkError(.sessionExists, "")) { try second.register(other, for: rig.device) }
+      // Nor can a transport give up what another one holds.
+      second.unregister(rig.device)
+      #expect(throws: RelinkError(.sessionExists, "")) { try second.register(other, for: rig.device) }
+      rig.transport.unregister(rig.device)
+      try second.register(other, for: rig.device)
+      rig.transport.unregister(rig.device)
+      #expect(throws: RelinkError(.sessionExists, "")) {
+        try rig.transport.register(rig.recorder, for: rig.device)
+      }
+    }
+  }
+
   @Test func aHandlerIsHeldWeakly() async throws {
     try await withLoop { loop in
       let transport = UnixTransport(on: loop)
-      let device = try #require(UnixTransport.device(at: "/nowhere"))
+      let device = try #require(UnixTransport.device(at: UnixListener.freshPath()))
       do {
         let dropped = LinkEventRecorder()
         try transport.register(dropped, for: device)
       }
       let next = LinkEventRecorder()
       try transport.register(next, for: device)
+    }
+  }
+
+  @Test func aHandlerThatIsGoneIsReplacedThroughAnotherTransport() async throws {
+    try await withLoop { loop in
+      let first = UnixTransport(on: loop)
+      let second = UnixTransport(on: loop)
+      let device = try #require(UnixTransport.device(at: UnixListener.freshPath()))
+      do {
+        let dropped = LinkEventRecorder()
+        try first.register(dropped, for: device)
+      }
+      let next = LinkEventRecorder()
+      try second.register(next, for: device)
+      // The late word of the first is not the second's.
+      first.unregister(device)
+      #expect(throws: RelinkError(.sessionExists, "")) {
+        try first.register(LinkEventRecorder(), for: device)
+      }
+      withExtendedLifetime(next) {}
+    }
+  }
+
+  @Test func aTransportThatIsGoneHoldsNoDevice() async throws {
+    try await withLoop { loop in
+      let device = try #require(UnixTransport.device(at: UnixListener.freshPath()))
+      let recorder = LinkEventRecorder()
+      try UnixTransport(on: loop).register(recorder, for: device)
+      let other = LinkEventRecorder()
+      let transport = UnixTransport(on: loop)
+      try transport.register(other, for: device)
+      withExtendedLifetime((recorder, transport)) {}
     }
   }
 
