@@ -19,7 +19,9 @@ public protocol Transport: AnyObject, Sendable {
 
   /// Makes `handler` the receiver of everything about `device`; held weakly. May be called on any thread.
   ///
-  /// There is one per device and process.
+  /// There is one per device and process: transports that share a kernel or another world share their registrations. A
+  /// simulated radio is a world of its own, and its devices are none of another radio's. A handler that is gone without
+  /// having been unregistered is in nobody's way.
   /// - Throws: `sessionExists` while another handler is registered for the device.
   func register(_ handler: any LinkHandler, for device: DeviceID) throws(RelinkError)
 
@@ -35,7 +37,11 @@ public protocol Transport: AnyObject, Sendable {
 
 /// One dial under way.
 public protocol Attempt: AnyObject, Sendable {
-  /// Gives up: `attemptFailed` with `requested` follows, once, and nothing is left behind.
+  /// Gives up: `attemptFailed` with `requested` follows, once, and the session sees nothing more of the attempt.
+  ///
+  /// Nothing is left behind, except where a system cannot take a connect back safely. Linux is such a one: the pending
+  /// connect stays in the kernel for at most about a minute. A device that appears in that time is connected and let go
+  /// at once; the next dial of the device takes the connect over.
   ///
   /// When the link came up at the same moment, `linkUp` was posted before and the dial is no longer there to cancel;
   /// the session closes such a link. To be called on the executor, once.
