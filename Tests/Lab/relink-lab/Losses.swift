@@ -218,7 +218,7 @@ struct Losses: Sendable {
     }
     say("reconnection, loss seen to ready: \(Distribution(history.readyTimes).summary)")
     say("reconnection, loss seen to first read answered: \(Distribution(history.reconnections).summary)")
-    say("(other callers are busy; MTU, table check and subscription are included; the policy delays nothing after a loss)")
+    say("(other callers are busy; MTU, table check and subscription included; the policy adds no delay)")
     return verdicts.failed
   }
 }
