@@ -184,8 +184,9 @@ public actor DeviceSession {
 
   /// Takes the session out of its transport, once.
   private func end() {
-    guard receiver.withLock({ $0.take() != nil }) else { return }
-    transport.unregister(device)
+    guard let receiver = receiver.withLock({ $0.take() }) else { return }
+    // A receiver that is gone could be followed by another session's, which would then be the one to be taken out.
+    withExtendedLifetime(receiver) { transport.unregister(device) }
     // Their last words will not be heard any more.
     links.removeAll()
     attempts.removeAll()
