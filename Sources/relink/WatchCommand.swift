@@ -66,7 +66,7 @@ struct WatchCommand: Sendable {
       case .bluez: try BlueZTransport(adapter: adapter)
       case .unix: try UnixTransport()
       }
-    let log = WatchLog(isJSON: isJSON)
+    let log = WatchLog(isJSON: isJSON, executor: transport.executor)
     let session = try DeviceSession(with: device, over: transport)
     let interrupt = Interrupt()
     let sources = interrupt.listen()

@@ -4,6 +4,8 @@ internal import Relink
 /// Prints what `watch` sees, a line each, with the time of day in UTC.
 struct WatchLog: Sendable {
   var isJSON: Bool
+  /// The clock of the transport that is watched.
+  var executor: any SessionExecutor
 
   func print(_ event: ConnectionEvent) {
     write(EventLine(event))
@@ -49,7 +51,7 @@ struct WatchLog: Sendable {
   }
 
   private func write(_ line: EventLine) {
-    let now = Date()
+    let now = Date(timeIntervalSince1970: Double(executor.timestamp().wall) / 1e9)
     if isJSON {
       Swift.print(line.json(time: now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))))
     } else {

@@ -92,6 +92,8 @@ final class ParkedConnect: DescriptorHandler {
   }
 }
 
-// Everything in them that is not `let` is touched on the loop alone.
+// Everything in it that is not `let` is touched on the loop alone.
 extension ParkedConnects: @unchecked Sendable {}
+
+// As above: its loop alone touches what can change.
 extension ParkedConnect: @unchecked Sendable {}

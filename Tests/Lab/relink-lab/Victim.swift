@@ -21,7 +21,9 @@ struct Victim: Sendable {
     let link = try Pair(await session.read(.counter)).second
     guard let outstanding else {
       say("link \(link)")
-      return try await Task.sleep(for: .seconds(600))
+      // Until it is killed.
+      for await _ in session.events() {}
+      return
     }
     if let fault = try await outstanding.repeatSoundly(on: session, link: link, seed: seed, lab.radio) {
       say("fault \(fault)")
