@@ -52,13 +52,15 @@ struct WatchLog: Sendable {
 
   private func write(_ line: EventLine) {
     let now = Date(timeIntervalSince1970: Double(executor.timestamp().wall) / 1e9)
+    let text: String
     if isJSON {
-      Swift.print(line.json(time: now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))))
+      text = line.json(time: now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)))
     } else {
       let time = now.formatted(.iso8601.time(includingFractionalSeconds: true))
-      let name = line.name.padding(toLength: 14, withPad: " ", startingAt: 0)
-      Swift.print("\(time)  \(name)\(line.text)")
+      text = "\(time)  \(line.name.padding(toLength: 14, withPad: " ", startingAt: 0))\(line.text)"
     }
+    // Not `print`: a line is out as soon as it is complete, into a pipe too.
+    FileHandle.standardOutput.write(Data((text + "\n").utf8))
   }
 }
 
