@@ -1,6 +1,5 @@
 import Glibc
 import Relink
-import Synchronization
 import Testing
 
 @testable import RelinkBlueZ
@@ -206,7 +205,7 @@ enum ChannelDelivery: Equatable, Sendable {
 
 final class ChannelRecorder: PDUChannelHandler {
   private let facts = Facts<ChannelDelivery>()
-  private let reply = Mutex<(@Sendable (UInt8) -> Void)?>(nil)
+  private let reply = Locked<(@Sendable (UInt8) -> Void)?>(nil)
 
   var all: [ChannelDelivery] { facts.all }
   func first(_ count: Int) async -> [ChannelDelivery] { await facts.first(count) }

@@ -1,6 +1,5 @@
 import Glibc
 import Relink
-import Synchronization
 import Testing
 
 @testable import RelinkBlueZ
@@ -29,7 +28,7 @@ final class Facts<Fact: Sendable & Equatable>: Sendable {
     var waiters: [(enough: @Sendable ([Fact]) -> Bool, resume: CheckedContinuation<[Fact], Never>)] = []
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
 
   var all: [Fact] { state.withLock { $0.facts } }
 
@@ -63,9 +62,9 @@ final class Facts<Fact: Sendable & Equatable>: Sendable {
 
 /// The test's end of a connection.
 final class FarEnd: Sendable {
-  private let open: Mutex<Int32>
+  private let open: Locked<Int32>
 
-  init(_ descriptor: Int32) { open = Mutex(descriptor) }
+  init(_ descriptor: Int32) { open = Locked(descriptor) }
 
   deinit { close() }
 
