@@ -30,7 +30,7 @@ public struct Configuration: Sendable {
   /// Makes a configuration; everything has a default.
   public init(
     setup: Setup? = nil, reconnection: ReconnectionPolicy = .standard, deadlines: Deadlines = .standard,
-    journal: JournalPolicy = .inMemory, dialLimit: Duration? = nil, seed: UInt64? = nil
+    journal: JournalPolicy = .standard, dialLimit: Duration? = nil, seed: UInt64? = nil
   ) {
     self.setup = setup
     self.reconnection = reconnection

@@ -77,7 +77,8 @@ extension DeviceSession {
     case .succeeded(let answer): return answer
     case .rejected, .notSent, .indeterminate:
       throw RelinkError(
-        operation: id, outcome: outcome, request: request, disconnect: publisher.snapshot.lastDisconnect)
+        operation: OperationID(id), outcome: outcome, request: request,
+        disconnect: publisher.snapshot.lastDisconnect)
     }
   }
 
@@ -96,9 +97,9 @@ extension DeviceSession {
   /// What ``perform(_:_:within:)`` does, isolated: the closures of a function that is not would leave the executor.
   private func performIsolated(
     _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline
-  ) async -> (OperationID, Outcome<GATTAnswer>) {
+  ) async -> (OperationNumber, Outcome<GATTAnswer>) {
     lastOperation += 1
-    let id = OperationID(rawValue: lastOperation)
+    let id = OperationNumber(rawValue: lastOperation)
     let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { admit(id, request, idempotency, within: limit, $0) }
     } onCancel: {
@@ -108,17 +109,17 @@ extension DeviceSession {
     return (id, outcome)
   }
 
-  private nonisolated func nextOperation() -> OperationID {
+  private nonisolated func nextOperation() -> OperationNumber {
     assumeIsolated { session in
       session.lastOperation += 1
-      return OperationID(rawValue: session.lastOperation)
+      return OperationNumber(rawValue: session.lastOperation)
     }
   }
 
   /// Takes an operation through the journal for a caller that stays on the executor.
   private nonisolated func perform(
     _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline
-  ) async -> (OperationID, Outcome<GATTAnswer>) {
+  ) async -> (OperationNumber, Outcome<GATTAnswer>) {
     let id = nextOperation()
     let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { (continuation: CheckedContinuation<Outcome<GATTAnswer>, Never>) in
@@ -134,7 +135,7 @@ extension DeviceSession {
   }
 
   private func admit(
-    _ id: OperationID, _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline,
+    _ id: OperationNumber, _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline,
     _ continuation: CheckedContinuation<Outcome<GATTAnswer>, Never>
   ) {
     let now = executor.now
@@ -155,7 +156,7 @@ extension DeviceSession {
     }
   }
 
-  private func cancelOperation(_ id: OperationID) {
+  private func cancelOperation(_ id: OperationNumber) {
     if let request = journal.outstandingRequest(of: id) { callOff(request) }
     guard let cancelled = journal.cancelled(id) else { return }
     finish(cancelled)
@@ -215,7 +216,7 @@ extension DeviceSession {
         outstanding < linkCapabilities.maximumOutstanding ? .any : .withoutResponse
       guard let entry = journal.nextOffer(taking: room) else { return }
       let request = newRequestID(for: entry.request)
-      journal.offering(entry.id, as: request, on: generation, now: executor.now)
+      journal.offering(entry.id, as: request, on: generation, now: executor.timestamp())
       switch link.perform(entry.request.fitted(to: link), id: request) {
       case .accepted:
         if !request.isWithoutResponse { outstanding += 1 }

@@ -38,13 +38,13 @@ public actor DeviceSession {
   var setup: AppTask?
   var services: [DiscoveredService] = []
 
-  var operationWaiters = KeyedList<OperationID, CheckedContinuation<Outcome<GATTAnswer>, Never>>()
+  var operationWaiters = KeyedList<OperationNumber, CheckedContinuation<Outcome<GATTAnswer>, Never>>()
   var connectWaiters = KeyedList<
     ConnectWaiterID, CheckedContinuation<SessionStateMachine.ConnectResult, Never>
   >()
   var consumers = KeyedList<ConsumerID, ValueBuffer>()
 
-  var lastOperation: UInt64 = 0
+  var lastOperation: Int64 = 0
   var lastConnectWaiter: UInt64 = 0
   var lastRequest: UInt64 = 0
   /// Behind a lock only because it refers to the session, which a nonisolated initializer makes it for.

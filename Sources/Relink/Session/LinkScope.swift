@@ -60,10 +60,10 @@ struct ScopedRequests {
   }
 
   private struct Pending {
-    var number: UInt64
+    var number: Int64
     var request: GATTRequest
     var id: RequestID?
-    var offeredAt = MonotonicInstant.zero
+    var offeredAt = Timestamp(monotonic: .zero, bootTime: 0, wall: 0)
     var isInDoubt = false
     var continuation: Continuation
   }
@@ -75,7 +75,7 @@ struct ScopedRequests {
   var hasWaiting: Bool { pending.contains { $0.id == nil } }
 
   mutating func add(
-    _ number: UInt64, _ request: GATTRequest, on generation: Generation, _ continuation: Continuation
+    _ number: Int64, _ request: GATTRequest, on generation: Generation, _ continuation: Continuation
   ) {
     self.generation = generation
     pending.append(Pending(number: number, request: request, continuation: continuation))
@@ -89,7 +89,7 @@ struct ScopedRequests {
   }
 
   /// The caller was cancelled; returns its waiter, and the request that the link still owes an answer.
-  mutating func cancelled(_ number: UInt64) -> (Waiter, abandon: RequestID?)? {
+  mutating func cancelled(_ number: Int64) -> (Waiter, abandon: RequestID?)? {
     guard let index = pending.firstIndex(where: { $0.number == number }) else { return nil }
     let one = pending.remove(at: index)
     let outcome: Outcome<GATTAnswer> =
@@ -122,7 +122,7 @@ struct ScopedRequests {
     return (index, pending[index].request)
   }
 
-  mutating func taken(_ index: Int, as id: RequestID, at now: MonotonicInstant) {
+  mutating func taken(_ index: Int, as id: RequestID, at now: Timestamp) {
     pending[index].id = id
     pending[index].offeredAt = now
     pending[index].isInDoubt = true
@@ -139,9 +139,9 @@ struct ScopedRequests {
     switch answer {
     case .success(let value): .succeeded(value)
     case .failure(.rejected(let code)):
-      .rejected(Rejection(code: code, provesNotApplied: RejectionProof.provesNotApplied(code)))
+      .rejected(Rejection(code: code, provesNotApplied: RejectionRules.standard.provesNotApplied(code)))
     case .failure(.executionRejected(let code)):
-      .rejected(Rejection(code: code, provesNotApplied: RejectionProof.provesNotExecuted(code)))
+      .rejected(Rejection(code: code, provesNotApplied: RejectionRules.standard.provesNotExecuted(code)))
     case .failure(.refused(let refusal)): .notSent(.refused(refusal))
     case .failure(.malformedAnswer): doubtful(one, .malformedAnswer, effect: nil)
     }
@@ -177,7 +177,7 @@ extension DeviceSession {
     case .succeeded(let answer): return answer
     case .rejected, .notSent, .indeterminate:
       throw RelinkError(
-        operation: OperationID(rawValue: number), outcome: outcome, request: request,
+        operation: OperationID(OperationNumber(rawValue: number)), outcome: outcome, request: request,
         disconnect: machine.lastDisconnect)
     }
   }
@@ -189,7 +189,7 @@ extension DeviceSession {
       let id = newRequestID(for: request)
       switch link.perform(request, id: id) {
       case .accepted:
-        scope.taken(index, as: id, at: executor.now)
+        scope.taken(index, as: id, at: executor.timestamp())
         if !request.isWithoutResponse { outstanding += 1 }
       case .refused(let refusal) where refusal.isPermanent:
         let waiter = scope.refused(index, refusal)
@@ -200,7 +200,7 @@ extension DeviceSession {
     }
   }
 
-  private func cancelScoped(_ number: UInt64) {
+  private func cancelScoped(_ number: Int64) {
     guard let (waiter, request) = scope.cancelled(number) else { return }
     if let request { link?.abandon(request) }
     waiter.continuation.resume(returning: waiter.outcome)

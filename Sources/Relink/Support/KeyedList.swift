@@ -2,8 +2,8 @@
 ///
 /// A sorted array: for the handful of entries that there usually are it takes less memory and time than a dictionary,
 /// and it is walked in the same order in each run.
-struct KeyedList<Key: RawRepresentable, Value> where Key.RawValue == UInt64 {
-  private var entries: [(key: UInt64, value: Value)] = []
+struct KeyedList<Key: RawRepresentable, Value> where Key.RawValue: FixedWidthInteger {
+  private var entries: [(key: Key.RawValue, value: Value)] = []
 
   init() {}
 
@@ -34,12 +34,12 @@ struct KeyedList<Key: RawRepresentable, Value> where Key.RawValue == UInt64 {
     entries = []
   }
 
-  private func isFound(_ key: UInt64, at position: Int) -> Bool {
+  private func isFound(_ key: Key.RawValue, at position: Int) -> Bool {
     position < entries.count && entries[position].key == key
   }
 
   /// Where the key is, or where it belongs.
-  private func position(of key: UInt64) -> Int {
+  private func position(of key: Key.RawValue) -> Int {
     // The latest key is asked for most often.
     if let last = entries.last, last.key < key { return entries.count }
     var low = 0

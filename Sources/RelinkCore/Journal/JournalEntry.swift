@@ -20,7 +20,7 @@ package struct JournalEntry: Hashable, Sendable {
     /// The link.
     package var generation: Generation
     /// When.
-    package var at: MonotonicInstant
+    package var at: Timestamp
     /// Until when it could still take effect: set once its link is known to be gone.
     package var lastPossibleEffect: MonotonicInstant?
     /// What its link was lost to, once it is.
@@ -28,7 +28,7 @@ package struct JournalEntry: Hashable, Sendable {
   }
 
   /// The name of the operation; names are given in call order.
-  package let id: OperationID
+  package let id: OperationNumber
   /// What is asked of the device.
   package let request: GATTRequest
   /// Whether it may be offered again when it is in doubt.
@@ -44,7 +44,7 @@ package struct JournalEntry: Hashable, Sendable {
   /// The value of `lastOffer` before an offer that is not certain yet.
   var previousOffer: Offer?
 
-  init(id: OperationID, request: GATTRequest, idempotency: Idempotency, deadline: MonotonicInstant?) {
+  init(id: OperationNumber, request: GATTRequest, idempotency: Idempotency, deadline: MonotonicInstant?) {
     self.id = id
     self.request = request
     self.idempotency = idempotency
@@ -85,7 +85,7 @@ struct OrderKey: Hashable, Sendable {
 /// The end of an operation: its one outcome.
 package struct Settlement: Hashable, Sendable {
   /// The operation.
-  package var id: OperationID
+  package var id: OperationNumber
   /// Its outcome.
   package var outcome: Outcome<GATTAnswer>
 }

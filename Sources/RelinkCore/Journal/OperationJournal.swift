@@ -19,14 +19,14 @@ package struct OperationJournal: Sendable {
   /// They keep their key.
   private var abandoned: [RequestID: OrderKey] = [:]
 
-  private let capacity: Int
+  private let policy: JournalPolicy
 
   /// The earliest instant for which a timer was asked; a later deadline needs none of its own.
   private var armed: MonotonicInstant?
 
   /// Makes an empty journal.
   package init(policy: JournalPolicy) {
-    capacity = policy.capacity
+    self.policy = policy
   }
 
   /// Whether any operation waits to be offered.
@@ -48,9 +48,9 @@ package struct OperationJournal: Sendable {
   ///
   /// IDs ascend in the order of the calls; one whose call was held up on its way here still takes its place.
   package mutating func operationRequested(
-    _ id: OperationID, _ request: GATTRequest, idempotency: Idempotency, deadline: MonotonicInstant?
+    _ id: OperationNumber, _ request: GATTRequest, idempotency: Idempotency, deadline: MonotonicInstant?
   ) -> Admission {
-    guard entries.count < capacity else { return .full(limit: capacity) }
+    guard entries.count < policy.capacity else { return .full(limit: policy.capacity) }
     let entry = JournalEntry(id: id, request: request, idempotency: idempotency, deadline: deadline)
     if let last = entries.last, last.id > id {
       entries.insert(entry, at: entries.firstIndex { $0.id > id } ?? entries.endIndex)
@@ -84,7 +84,7 @@ package struct OperationJournal: Sendable {
   ///
   /// This comes before the bytes leave.
   package mutating func offering(
-    _ id: OperationID, as request: RequestID, on generation: Generation, now: MonotonicInstant
+    _ id: OperationNumber, as request: RequestID, on generation: Generation, now: Timestamp
   ) {
     guard let index = index(of: id) else { return }
     entries[index].previousOffer = entries[index].lastOffer
@@ -94,13 +94,13 @@ package struct OperationJournal: Sendable {
   }
 
   /// The link did not take the operation: nothing left, so the mark goes.
-  package mutating func offerNotTaken(_ id: OperationID) {
+  package mutating func offerNotTaken(_ id: OperationNumber) {
     guard let index = index(of: id) else { return }
     takeOfferBack(at: index)
   }
 
   /// The link refused the operation for a reason that holds on any link.
-  package mutating func offerRefused(_ id: OperationID, _ refusal: GATTRefusal) -> Settlement? {
+  package mutating func offerRefused(_ id: OperationNumber, _ refusal: GATTRefusal) -> Settlement? {
     guard let index = index(of: id) else { return nil }
     return refused(at: index, refusal)
   }
@@ -121,9 +121,9 @@ package struct OperationJournal: Sendable {
     case .success(let value):
       return settle(at: index, .succeeded(value))
     case .failure(.rejected(let code)):
-      return rejected(at: index, code, proof: RejectionProof.provesNotApplied(code))
+      return rejected(at: index, code, proof: policy.rejections.provesNotApplied(code))
     case .failure(.executionRejected(let code)):
-      return rejected(at: index, code, proof: RejectionProof.provesNotExecuted(code))
+      return rejected(at: index, code, proof: policy.rejections.provesNotExecuted(code))
     case .failure(.refused(let refusal)):
       guard refusal.isPermanent else {
         takeOfferBack(at: index)
@@ -145,7 +145,7 @@ package struct OperationJournal: Sendable {
   }
 
   /// The request that the link owes an answer to for this operation.
-  package func outstandingRequest(of id: OperationID) -> RequestID? {
+  package func outstandingRequest(of id: OperationNumber) -> RequestID? {
     guard let index = index(of: id), case .offered(let request) = entries[index].state else { return nil }
     return request
   }
@@ -166,7 +166,7 @@ package struct OperationJournal: Sendable {
   }
 
   /// The caller of an operation was cancelled.
-  package mutating func cancelled(_ id: OperationID) -> Abandonment? {
+  package mutating func cancelled(_ id: OperationNumber) -> Abandonment? {
     guard let index = index(of: id) else { return nil }
     return abandon(at: index, notSent: .cancelled, doubt: .cancelled)
   }
@@ -217,7 +217,7 @@ package struct OperationJournal: Sendable {
       switch entries[index].idempotency {
       case .idempotent:
         index += 1
-      case .nonIdempotent:
+      case .nonIdempotent, .verified:
         settled.append(
           settle(at: index, entries[index].unanswered(notSent: .linkLost, doubt: .linkLost(reason))))
       }
@@ -245,7 +245,7 @@ package struct OperationJournal: Sendable {
   }
 
   /// The index of an operation; IDs ascend, so a binary search finds it.
-  private func index(of id: OperationID) -> Int? {
+  private func index(of id: OperationNumber) -> Int? {
     var low = 0
     var high = entries.count
     while low < high {

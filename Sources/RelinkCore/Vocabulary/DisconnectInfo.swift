@@ -2,7 +2,7 @@ public import BluetoothWire
 
 /// Why an attempt failed or a link ended.
 @nonexhaustive
-public enum DisconnectReason: Hashable, Sendable {
+public enum DisconnectReason: String, Hashable, Sendable {
   /// Asked for here: `disconnect()`, `close()`, a cancelled caller.
   case requested
   /// The device was not heard within the time of one dial.
@@ -45,6 +45,8 @@ public enum DisconnectReason: Hashable, Sendable {
   case preparationTimeout
   /// The device, or the way to it, refused the connection.
   case refused
+  /// An operation's deadline passed while the device had the request, and the link was to be dropped then.
+  case operationExpired
   /// None of the above; the codes are kept in the evidence.
   case unknown
 }
@@ -157,11 +159,14 @@ public struct DisconnectInfo: Hashable, Sendable {
   public var generation: Generation?
   /// How many operations were offered on the link and can no longer be answered.
   public var inDoubt: Int
+  /// How many writes without response were handed over on the link after the last request that was answered: they
+  /// succeeded as handed over, and nothing shows that they arrived.
+  public var unconfirmed: Int
 
   /// Describes the end of a link or of an attempt.
   public init(
     reason: DisconnectReason, evidence: [Evidence], confidence: Confidence, recovery: RecoveryAction,
-    willReconnect: Bool, generation: Generation?, inDoubt: Int
+    willReconnect: Bool, generation: Generation?, inDoubt: Int, unconfirmed: Int = 0
   ) {
     self.reason = reason
     self.evidence = evidence
@@ -170,5 +175,6 @@ public struct DisconnectInfo: Hashable, Sendable {
     self.willReconnect = willReconnect
     self.generation = generation
     self.inDoubt = inDoubt
+    self.unconfirmed = unconfirmed
   }
 }

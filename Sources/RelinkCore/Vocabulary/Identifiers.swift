@@ -109,20 +109,3 @@ public struct RequestID: RawRepresentable, Hashable, Comparable, Sendable {
   @inlinable
   public static func < (left: RequestID, right: RequestID) -> Bool { left.rawValue < right.rawValue }
 }
-
-/// The name of an operation in its session's journal, in call order.
-public struct OperationID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// The number.
-  public var rawValue: UInt64
-
-  /// Makes an operation ID from its number.
-  @inlinable
-  public init(rawValue: UInt64) { self.rawValue = rawValue }
-
-  /// Whether the left number is the smaller one.
-  @inlinable
-  public static func < (left: OperationID, right: OperationID) -> Bool { left.rawValue < right.rawValue }
-
-  /// The number as text, with a leading number sign.
-  public var description: String { "#\(rawValue)" }
-}

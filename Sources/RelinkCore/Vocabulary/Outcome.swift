@@ -1,14 +1,5 @@
 public import BluetoothWire
 
-/// Whether a request may be repeated when a link died and nobody knows whether it took effect.
-@nonexhaustive
-public enum Idempotency: Hashable, Sendable {
-  /// Twice is as good as once: offered again after the next ready.
-  case idempotent
-  /// Twice would be wrong: never offered again once it was offered.
-  case nonIdempotent
-}
-
 /// The one final outcome of an operation.
 ///
 /// There are four, and there will be no fifth: switch over them without a default.
@@ -25,6 +16,19 @@ public enum Outcome<Value: Sendable>: Sendable {
 
 extension Outcome: Equatable where Value: Equatable {}
 extension Outcome: Hashable where Value: Hashable {}
+
+/// How it is known that a write was done.
+@nonexhaustive
+public enum Confirmation: String, Hashable, Sendable {
+  /// The device answered.
+  case acknowledged
+  /// It was handed over to the link, without a response, and nothing more is claimed.
+  case handedOver
+  /// The probe found it carried out.
+  case probed
+  /// The app found it carried out, by `resolve(_:as:by:)`.
+  case resolved
+}
 
 /// The error that a device answered an operation with.
 public struct Rejection: Hashable, Sendable {
@@ -64,6 +68,22 @@ public enum NotSentReason: Hashable, Sendable {
   case journalFull(limit: Int)
   /// The link that the request belonged to is gone.
   case linkLost
+  /// The instant after which it was not to be offered any more has passed.
+  case expired
+  /// A younger operation with the same superseding key took its place.
+  case superseded(by: OperationID)
+  /// No link can come for now, and the operation was not to wait for one.
+  case adapterUnavailable(AdapterState)
+  /// The device may have lost the state that the operation is about.
+  case continuityBroken
+  /// The link is less secure than the operation requires.
+  case securityTooLow(SecurityLevel)
+  /// The journal store could not record it: nothing is sent that is not recorded.
+  case storeFailed(JournalStoreError)
+  /// A durable and a non-durable write would share an attribute or a lane, and could not be kept in order by a restart.
+  case mixedDurability
+  /// Its ID belongs to an operation that asks for something else.
+  case conflictingID
 }
 
 /// What is known about an operation that may or may not have been applied.
@@ -87,14 +107,35 @@ public struct Doubt: Hashable, Sendable {
     case notReconnecting
     /// The answer was not one that the request can have.
     case malformedAnswer
+    /// The instant after which it was not to be offered any more has passed.
+    case expired
+    /// A younger operation with the same superseding key took its place.
+    case superseded(by: OperationID)
+    /// No link can come for now, and the operation was not to wait for one.
+    case adapterUnavailable(AdapterState)
+    /// The device may have lost the state that the operation is about.
+    case continuityBroken
+    /// The link is less secure than the operation requires.
+    case securityTooLow(SecurityLevel)
+    /// Each time it was offered, alone, the device ended the link.
+    case poisonous
+    /// The probe, or the app, could not tell.
+    case probeInconclusive
+    /// The link was lost under the probe as often as the policy allows.
+    case probeInterrupted
+    /// The process, or the machine, ended while the device had the request.
+    case processEnded
+    /// What became of it could not be recorded in time.
+    case storeFailed(JournalStoreError)
   }
 
   /// Why no answer can come.
   public var cause: Cause
-  /// The link on which it was offered last.
+  /// The link on which it was offered last, in the numbering of the process that offered it; 0 where it was not offered
+  /// as far as anybody knows.
   public var generation: Generation
   /// When it was offered last.
-  public var offeredAt: MonotonicInstant
+  public var offeredAt: Timestamp
   /// How often it was offered.
   public var offers: Int
   /// The last instant at which it could still take effect; nil while its link is not known to be gone, which the
@@ -103,7 +144,7 @@ public struct Doubt: Hashable, Sendable {
 
   /// Describes a doubt.
   public init(
-    cause: Cause, generation: Generation, offeredAt: MonotonicInstant, offers: Int,
+    cause: Cause, generation: Generation, offeredAt: Timestamp, offers: Int,
     lastPossibleEffect: MonotonicInstant?
   ) {
     self.cause = cause

@@ -67,23 +67,56 @@ public struct Deadlines: Hashable, Sendable {
   public static let standard = Deadlines()
 }
 
-/// The bounds of the operation journal.
+/// The bounds of the operation journal, and its rules where a device or an app needs others.
 public struct JournalPolicy: Hashable, Sendable {
   /// How many unsettled operations it holds; the next one is not sent, with that reason.
   public var capacity: Int
 
+  /// How often an operation is offered that is followed, each time, by the loss of a link on which nothing else was
+  /// outstanding: within ``poisonInterval`` by the device or by what it sent, or by an ATT timeout.
+  public var poisonOffers: Int
+
+  /// How soon after an offer a loss counts against the operation.
+  public var poisonInterval: Duration
+
+  /// How often a probe is begun for one operation, losses of the link included.
+  public var probeLimit: Int
+
+  /// How long the outcome of an operation with a given ID is kept after it settled.
+  public var outcomeRetention: Duration
+
+  /// How many outcomes of operations with a given ID are kept in memory; the oldest go first.
+  public var keptInMemory: Int
+
+  /// How many settled operations are kept in the store, for each device; the oldest go first.
+  public var keptInStore: Int
+
+  /// Which ATT errors prove that a request changed nothing.
+  public var rejections: RejectionRules
+
   /// Makes a policy.
-  public init(capacity: Int = 1024) {
+  public init(
+    capacity: Int = 1024, poisonOffers: Int = 3, poisonInterval: Duration = .seconds(2), probeLimit: Int = 3,
+    outcomeRetention: Duration = .seconds(86_400), keptInMemory: Int = 4_096, keptInStore: Int = 100_000,
+    rejections: RejectionRules = .standard
+  ) {
     self.capacity = max(capacity, 1)
+    self.poisonOffers = max(poisonOffers, 1)
+    self.poisonInterval = poisonInterval
+    self.probeLimit = max(probeLimit, 1)
+    self.outcomeRetention = max(outcomeRetention, .zero)
+    self.keptInMemory = max(keptInMemory, 0)
+    self.keptInStore = max(keptInStore, 0)
+    self.rejections = rejections
   }
 
-  /// In memory, 1,024 operations.
-  public static let inMemory = JournalPolicy()
+  /// 1,024 operations, three offers, three probes, outcomes for a day.
+  public static let standard = JournalPolicy()
 }
 
 /// The state of the adapter that serves a device.
 @nonexhaustive
-public enum AdapterState: Hashable, Sendable {
+public enum AdapterState: String, Hashable, Sendable {
   /// It can be used.
   case on
   /// It is there, and switched off or blocked.

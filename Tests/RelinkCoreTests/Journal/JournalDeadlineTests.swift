@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct JournalDeadlineTests {
   private let lock = Characteristic(BluetoothUUID(0xAA01 as UInt16))
-  private var journal = OperationJournal(policy: .inMemory)
+  private var journal = OperationJournal(policy: .standard)
 
   @Test mutating func onlyAnEarlierDeadlineAsksForATimerOfItsOwn() {
     #expect(request(1, deadline: 30) == .recorded(timer: instant(30)))
@@ -38,10 +38,10 @@ import Testing
     _ = request(1, deadline: 20)
     _ = request(2, deadline: 10)
     _ = request(3, deadline: 30)
-    journal.offering(op(1), as: RequestID(rawValue: 7), on: Generation(rawValue: 1), now: instant(5))
+    journal.offering(op(1), as: RequestID(rawValue: 7), on: Generation(rawValue: 1), now: .at(instant(5)))
     let fired = journal.timerFired(now: instant(20))
     let doubt = Doubt(
-      cause: .deadline, generation: Generation(rawValue: 1), offeredAt: instant(5), offers: 1,
+      cause: .deadline, generation: Generation(rawValue: 1), offeredAt: .at(instant(5)), offers: 1,
       lastPossibleEffect: nil)
     #expect(
       fired.expired == [
@@ -58,7 +58,7 @@ import Testing
   @Test mutating func anExpiredRequestKeepsItsAttributeUntilItsAnswer() {
     _ = request(1, deadline: 10)
     _ = request(2, deadline: nil)
-    journal.offering(op(1), as: RequestID(rawValue: 7), on: Generation(rawValue: 1), now: instant(5))
+    journal.offering(op(1), as: RequestID(rawValue: 7), on: Generation(rawValue: 1), now: .at(instant(5)))
     _ = journal.timerFired(now: instant(10))
     #expect(journal.nextOffer(taking: .any) == nil)
     #expect(journal.answered(RequestID(rawValue: 7), with: .success(.done)) == nil)
@@ -67,11 +67,11 @@ import Testing
 
   @Test mutating func aDeadlineRunsOnThroughALoss() {
     _ = request(1, deadline: 10)
-    journal.offering(op(1), as: RequestID(rawValue: 7), on: Generation(rawValue: 1), now: instant(5))
+    journal.offering(op(1), as: RequestID(rawValue: 7), on: Generation(rawValue: 1), now: .at(instant(5)))
     _ = journal.linkLost(
       Generation(rawValue: 1), reason: .remotePowerOff, inDoubt: [RequestID(rawValue: 7)], now: instant(6))
     let doubt = Doubt(
-      cause: .deadline, generation: Generation(rawValue: 1), offeredAt: instant(5), offers: 1,
+      cause: .deadline, generation: Generation(rawValue: 1), offeredAt: .at(instant(5)), offers: 1,
       lastPossibleEffect: instant(6))
     #expect(
       journal.timerFired(now: instant(10)).expired == [
@@ -86,12 +86,12 @@ import Testing
     #expect(request(2, deadline: 30) == .recorded(timer: instant(30)))
   }
 
-  private func op(_ number: UInt64) -> OperationID { OperationID(rawValue: number) }
+  private func op(_ number: Int64) -> OperationNumber { OperationNumber(rawValue: number) }
   private func instant(_ seconds: Int64) -> MonotonicInstant {
     MonotonicInstant(nanoseconds: seconds * 1_000_000_000)
   }
 
-  private mutating func request(_ number: UInt64, deadline: Int64?) -> OperationJournal.Admission {
+  private mutating func request(_ number: Int64, deadline: Int64?) -> OperationJournal.Admission {
     journal.operationRequested(
       op(number), .write(lock, [UInt8(number)]), idempotency: .idempotent,
       deadline: deadline.map { instant($0) })

@@ -29,12 +29,12 @@ private struct JournalLife {
   private var naive: NaiveJournal
   private var now = MonotonicInstant.zero
   private var timer: MonotonicInstant?
-  private var lastOperation: UInt64 = 0
+  private var lastOperation: Int64 = 0
   private var lastRequest: UInt64 = 0
   private var generation: UInt64 = 1
   private var out: [RequestID] = []
-  private var settled: [OperationID] = []
-  private var requested: [OperationID] = []
+  private var settled: [OperationNumber] = []
+  private var requested: [OperationNumber] = []
 
   init(seed: UInt64) {
     generator = SplitMix(seed: seed)
@@ -68,7 +68,7 @@ private struct JournalLife {
 
   private mutating func request() throws {
     lastOperation += 1
-    let id = OperationID(rawValue: lastOperation)
+    let id = OperationNumber(rawValue: lastOperation)
     let request = randomRequest()
     let idempotency: Idempotency = Bool.random(using: &generator) ? .idempotent : .nonIdempotent
     let deadline: MonotonicInstant? =
@@ -97,7 +97,7 @@ private struct JournalLife {
     lastRequest += 1
     let request = RequestID(rawValue: lastRequest)
     let link = Generation(rawValue: generation)
-    journal.offering(next.id, as: request, on: link, now: now)
+    journal.offering(next.id, as: request, on: link, now: .at(now))
     switch Int.random(in: 0..<10, using: &generator) {
     case 0:
       journal.offerNotTaken(next.id)
@@ -124,7 +124,7 @@ private struct JournalLife {
   }
 
   private mutating func cancel() throws {
-    let id = OperationID(rawValue: UInt64.random(in: 0...lastOperation + 1, using: &generator))
+    let id = OperationNumber(rawValue: Int64.random(in: 0...lastOperation + 1, using: &generator))
     let expected = naive.index(id).map { naive.abandon($0, .cancelled, .cancelled) }
     try #require(journal.cancelled(id) == expected)
     if expected != nil { settled.append(id) }

@@ -4,7 +4,7 @@
 /// as anything is owed to it or by it, and every question answered by looking at all of them.
 struct NaiveJournal {
   struct Record {
-    var id: OperationID
+    var id: OperationNumber
     var request: GATTRequest
     var idempotency: Idempotency
     var deadline: MonotonicInstant?
@@ -28,7 +28,7 @@ struct NaiveJournal {
   }
 
   /// All operations that may be offered: nothing earlier on their attribute is without outcome or owed an answer.
-  func mayBeOffered(onlyWithoutResponse: Bool) -> [OperationID] {
+  func mayBeOffered(onlyWithoutResponse: Bool) -> [OperationNumber] {
     unsettled.filter { index in
       guard records[index].out == nil else { return false }
       if onlyWithoutResponse && !records[index].request.isWithoutResponse { return false }
@@ -44,7 +44,7 @@ struct NaiveJournal {
     records.removeAll { $0.isSettled && $0.out == nil }
   }
 
-  func index(_ id: OperationID) -> Int? { unsettled.first { records[$0].id == id } }
+  func index(_ id: OperationNumber) -> Int? { unsettled.first { records[$0].id == id } }
 
   mutating func settle(_ index: Int, _ outcome: Outcome<GATTAnswer>) -> Settlement {
     records[index].isSettled = true
@@ -58,7 +58,7 @@ struct NaiveJournal {
     if let out = record.out {
       return .indeterminate(
         Doubt(
-          cause: cause, generation: out.generation, offeredAt: out.at, offers: count + 1,
+          cause: cause, generation: out.generation, offeredAt: .at(out.at), offers: count + 1,
           lastPossibleEffect: nil))
     }
     guard var doubt = record.possible.last else { return .notSent(notSent) }
@@ -95,12 +95,12 @@ struct NaiveJournal {
     case .failure(.rejected(let code)):
       let proof =
         records[index].possible.isEmpty
-        && RejectionProof.provesNotApplied(code)
+        && RejectionRules.standard.provesNotApplied(code)
       return settle(index, .rejected(Rejection(code: code, provesNotApplied: proof)))
     case .failure(.executionRejected(let code)):
       let proof =
         records[index].possible.isEmpty
-        && RejectionProof.provesNotExecuted(code)
+        && RejectionRules.standard.provesNotExecuted(code)
       return settle(index, .rejected(Rejection(code: code, provesNotApplied: proof)))
     case .failure(.malformedAnswer): return settle(index, outcome(index, .linkLost, .malformedAnswer))
     case .failure(.refused(let refusal)):
@@ -120,7 +120,7 @@ struct NaiveJournal {
       count += 1
       let offers = records[index].possible.count + 1
       let doubt = Doubt(
-        cause: .linkLost(reason), generation: out.generation, offeredAt: out.at, offers: offers,
+        cause: .linkLost(reason), generation: out.generation, offeredAt: .at(out.at), offers: offers,
         lastPossibleEffect: now)
       records[index].possible.append(doubt)
       if records[index].idempotency == .nonIdempotent { settled.append(settle(index, .indeterminate(doubt))) }
@@ -132,5 +132,12 @@ struct NaiveJournal {
     let all = unsettled.map { abandon($0, notSent, cause) }
     for index in records.indices { records[index].out = nil }
     return all
+  }
+}
+
+extension Timestamp {
+  /// All three clocks at the same reading, as right after a boot at the origin of time.
+  static func at(_ instant: MonotonicInstant) -> Timestamp {
+    Timestamp(monotonic: instant, bootTime: instant.nanoseconds, wall: instant.nanoseconds)
   }
 }

@@ -6,7 +6,7 @@ import Testing
 @Suite struct OperationJournalTests {
   private let lock = Characteristic(BluetoothUUID(0xAA01 as UInt16))
   private let level = Characteristic(BluetoothUUID(0xAA02 as UInt16))
-  private var journal = OperationJournal(policy: .inMemory)
+  private var journal = OperationJournal(policy: .standard)
 
   // MARK: Admission
 
@@ -29,13 +29,13 @@ import Testing
     request(4, .read(lock))
     #expect(journal.entries.map(\.id) == [op(1), op(2), op(4), op(5)])
     #expect(journal.nextOffer(taking: .any)?.id == op(1))
-    for number in [4, 1, 5, 2] as [UInt64] { #expect(cancel(number) == .notSent(.cancelled)) }
+    for number in [4, 1, 5, 2] as [Int64] { #expect(cancel(number) == .notSent(.cancelled)) }
     #expect(journal.entries.isEmpty)
   }
 
   @Test func aFullJournalTakesNothingUntilAnOperationHasSettled() {
     var journal = OperationJournal(policy: JournalPolicy(capacity: 2))
-    for number in 1...2 as ClosedRange<UInt64> {
+    for number in 1...2 as ClosedRange<Int64> {
       let admission = journal.operationRequested(
         op(number), .read(lock), idempotency: .idempotent, deadline: nil)
       #expect(admission == .recorded(timer: nil))
@@ -158,7 +158,7 @@ import Testing
     #expect(entry?.offers == 1)
     #expect(
       entry?.lastOffer
-        == JournalEntry.Offer(generation: generation(1), at: instant(5), lastPossibleEffect: nil))
+        == JournalEntry.Offer(generation: generation(1), at: .at(instant(5)), lastPossibleEffect: nil))
   }
 
   @Test(arguments: [Idempotency.idempotent, .nonIdempotent])
@@ -181,7 +181,7 @@ import Testing
     offer(1, as: 11, on: 2, at: 7)
     journal.offerNotTaken(op(1))
     let doubt = Doubt(
-      cause: .cancelled, generation: generation(1), offeredAt: instant(5), offers: 1,
+      cause: .cancelled, generation: generation(1), offeredAt: .at(instant(5)), offers: 1,
       lastPossibleEffect: instant(6))
     #expect(cancel(1) == .indeterminate(doubt))
   }
@@ -191,7 +191,7 @@ import Testing
     let before = journal.entries
     journal.offerNotTaken(op(1))
     journal.offerNotTaken(op(7))
-    journal.offering(op(7), as: RequestID(rawValue: 1), on: generation(1), now: instant(0))
+    journal.offering(op(7), as: RequestID(rawValue: 1), on: generation(1), now: .at(instant(0)))
     #expect(journal.entries == before)
     #expect(journal.offerRefused(op(7), .cannotNotify) == nil)
   }
@@ -212,7 +212,7 @@ import Testing
     lose(inDoubt: [10], at: 6)
     offer(1, as: 11, on: 2, at: 8)
     let doubt = Doubt(
-      cause: .linkLost(.supervisionTimeout), generation: generation(1), offeredAt: instant(5), offers: 1,
+      cause: .linkLost(.supervisionTimeout), generation: generation(1), offeredAt: .at(instant(5)), offers: 1,
       lastPossibleEffect: instant(6))
     #expect(
       journal.offerRefused(op(1), .characteristicNotFound)
@@ -294,7 +294,7 @@ import Testing
     request(1, .write(lock, [1]), .nonIdempotent)
     offer(1, as: 10, at: 4)
     let doubt = Doubt(
-      cause: .malformedAnswer, generation: generation(1), offeredAt: instant(4), offers: 1,
+      cause: .malformedAnswer, generation: generation(1), offeredAt: .at(instant(4)), offers: 1,
       lastPossibleEffect: nil)
     #expect(
       answer(10, .failure(.malformedAnswer)) == Settlement(id: op(1), outcome: .indeterminate(doubt)))
@@ -317,7 +317,7 @@ import Testing
     request(1, .write(lock, [1]), .nonIdempotent)
     offer(1, as: 10, at: 3)
     let doubt = Doubt(
-      cause: .linkLost(.supervisionTimeout), generation: generation(1), offeredAt: instant(3), offers: 1,
+      cause: .linkLost(.supervisionTimeout), generation: generation(1), offeredAt: .at(instant(3)), offers: 1,
       lastPossibleEffect: instant(9))
     let loss = lose(inDoubt: [10], at: 9)
     #expect(loss.settled == [Settlement(id: op(1), outcome: .indeterminate(doubt))])
@@ -341,7 +341,7 @@ import Testing
     request(2, .read(level))
     request(3, .discover, .nonIdempotent)
     request(4, .write(lock, [4]), .nonIdempotent)
-    for (id, request) in [(1, 10), (2, 11), (3, 12)] as [(UInt64, UInt64)] { offer(id, as: request) }
+    for (id, request) in [(1, 10), (2, 11), (3, 12)] as [(Int64, UInt64)] { offer(id, as: request) }
     let loss = lose(inDoubt: [12, 10, 11])
     #expect(loss.settled.map(\.id) == [op(1), op(3)])
     #expect(loss.inDoubt == 3)
@@ -365,7 +365,7 @@ import Testing
     request(1, .read(lock))
     offer(1, as: 10, at: 2)
     let doubt = Doubt(
-      cause: .cancelled, generation: generation(1), offeredAt: instant(2), offers: 1,
+      cause: .cancelled, generation: generation(1), offeredAt: .at(instant(2)), offers: 1,
       lastPossibleEffect: nil)
     #expect(
       journal.cancelled(op(1))
@@ -380,7 +380,7 @@ import Testing
     offer(1, as: 10, at: 2)
     lose(inDoubt: [10], at: 4)
     let doubt = Doubt(
-      cause: .cancelled, generation: generation(1), offeredAt: instant(2), offers: 1,
+      cause: .cancelled, generation: generation(1), offeredAt: .at(instant(2)), offers: 1,
       lastPossibleEffect: instant(4))
     #expect(
       journal.cancelled(op(1))
@@ -395,7 +395,8 @@ import Testing
     request(2, .write(lock, [2]))
     offer(1, as: 10, at: 2)
     let doubt = Doubt(
-      cause: .ended, generation: generation(1), offeredAt: instant(2), offers: 1, lastPossibleEffect: nil)
+      cause: .ended, generation: generation(1), offeredAt: .at(instant(2)), offers: 1, lastPossibleEffect: nil
+    )
     #expect(
       journal.settleAll(notSent: .ended, doubt: .ended) == [
         OperationJournal.Abandonment(
@@ -410,7 +411,7 @@ import Testing
 
   // MARK: Parts
 
-  private func op(_ number: UInt64) -> OperationID { OperationID(rawValue: number) }
+  private func op(_ number: Int64) -> OperationNumber { OperationNumber(rawValue: number) }
   private func generation(_ number: UInt64) -> Generation { Generation(rawValue: number) }
   private func instant(_ seconds: Int64) -> MonotonicInstant {
     MonotonicInstant(nanoseconds: seconds * 1_000_000_000)
@@ -418,20 +419,21 @@ import Testing
 
   @discardableResult
   private mutating func request(
-    _ number: UInt64, _ request: GATTRequest, _ idempotency: Idempotency = .idempotent
+    _ number: Int64, _ request: GATTRequest, _ idempotency: Idempotency = .idempotent
   ) -> OperationJournal.Admission {
     journal.operationRequested(op(number), request, idempotency: idempotency, deadline: nil)
   }
 
-  private mutating func offer(_ number: UInt64, as request: UInt64, on link: UInt64 = 1, at time: Int64 = 0) {
-    journal.offering(op(number), as: RequestID(rawValue: request), on: generation(link), now: instant(time))
+  private mutating func offer(_ number: Int64, as request: UInt64, on link: UInt64 = 1, at time: Int64 = 0) {
+    journal.offering(
+      op(number), as: RequestID(rawValue: request), on: generation(link), now: .at(instant(time)))
   }
 
   private mutating func answer(_ request: UInt64, _ answer: Result<GATTAnswer, GATTFailure>) -> Settlement? {
     journal.answered(RequestID(rawValue: request), with: answer)
   }
 
-  private mutating func cancel(_ number: UInt64) -> Outcome<GATTAnswer>? {
+  private mutating func cancel(_ number: Int64) -> Outcome<GATTAnswer>? {
     journal.cancelled(op(number))?.settlement.outcome
   }
 

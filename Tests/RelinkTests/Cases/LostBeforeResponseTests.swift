@@ -107,7 +107,7 @@ import Testing
         }
         #expect(doubt.offers == 1)
         #expect(doubt.generation == Generation(rawValue: 1))
-        #expect(doubt.lastPossibleEffect == doubt.offeredAt)
+        #expect(doubt.lastPossibleEffect == doubt.offeredAt.monotonic)
         #expect(scene.recorder.disconnections.map(\.inDoubt) == [1])
         #expect(peripheral.wr(0x0010) == (cell.fate == .appliedBeforeTheDrop ? 1 : 0))
       case .neverHandedOver, .askedForWithoutALink:
