@@ -37,17 +37,23 @@ extension GATTServer {
     var results: [(attribute: ServerTable.Attribute, value: [UInt8])] = []
     for part in queue {
       let attribute = try writable(part.handle, .prepared, state)
-      let index = results.firstIndex { $0.attribute.handle == part.handle }
+      let index = results.lastIndex { $0.attribute.handle == part.handle }
       // The first part takes the place of the old value if it stands at the start; the others go on from what is there.
       var value = index.map { results[$0].value } ?? (part.offset == 0 ? [] : stored(attribute))
       guard part.offset <= value.count else { throw Fault(handle: part.handle, code: .invalidOffset) }
       value.replaceSubrange(part.offset..<min(part.offset + part.value.count, value.count), with: part.value)
-      if let index { results[index].value = value } else { results.append((attribute, value)) }
+      // A part at the start of a value that has parts already is another write of it, and counts as one.
+      if let index, part.offset > 0 {
+        results[index].value = value
+      } else {
+        results.append((attribute, value))
+      }
     }
     for (attribute, value) in results {
       if let code = lengthFault(attribute, value) { throw Fault(handle: attribute.handle, code: code) }
     }
-    if applies {
+    if applies, !results.isEmpty {
+      counters.executions += 1
       for (attribute, value) in results { apply(value, to: attribute, .prepared, on: &state, &effects) }
     }
     return ATTPDU.executeWriteResponse.encoded()

@@ -13,6 +13,8 @@ public struct PeripheralCounters: Hashable, Sendable {
   public internal(set) var reads: [UInt16: Int] = [:]
   /// How many PDUs of each opcode clients sent.
   public internal(set) var received: [ATTOpcode: Int] = [:]
+  /// How many prepare queues with something in them were executed; each value of them is among `applied`.
+  public internal(set) var executions = 0
   /// How many links came up.
   public internal(set) var links = 0
   /// How many notifications were sent.
@@ -61,7 +63,7 @@ public struct AppliedWrite: Hashable, Sendable {
     case request
     /// A Write Command.
     case command
-    /// An Execute Write Request; the parts of one value count as one write.
+    /// An Execute Write Request; the parts of one value count as one write, from the part at its start on.
     case prepared
   }
 

@@ -89,7 +89,7 @@ public final class VirtualPeripheral: VirtualPeer {
     state.withLock { $0.server.links.values.map(\.link.number).sorted() }
   }
 
-  /// How many parts of long writes are prepared and not executed, over all links.
+  /// How many parts of long and reliable writes are prepared and not executed, over all links.
   public var preparedParts: Int {
     state.withLock { state in
       state.server.links.values.reduce(0) { sum, link in

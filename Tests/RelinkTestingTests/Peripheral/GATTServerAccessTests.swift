@@ -104,6 +104,32 @@ import Testing
     client.send("16 1000 0000 0909")
     #expect(client.send("18 01") == ["19"])
     #expect(client.peripheral.value(of: Characteristic(.first)) == [9, 9, 3, 4])
+    #expect(client.peripheral.counters.writes(at: 0x10).map(\.value) == [[1, 2, 3, 4], [9, 9, 3, 4]])
+  }
+
+  @Test func valuesOfSeveralHandlesAreWrittenTogetherInTheirOrder() {
+    let client = ScriptedClient(.twoValues())
+    #expect(client.send("16 2000 0000 0a") == ["17 2000 0000 0a".packed])
+    #expect(client.send("16 1000 0000 0102") == ["17 1000 0000 0102".packed])
+    #expect(client.send("16 1000 0200 03") == ["17 1000 0200 03".packed])
+    #expect(client.peripheral.counters.executions == 0)
+    #expect(client.send("18 01") == ["19"])
+    let counters = client.peripheral.counters
+    #expect(counters.applied.map(\.handle) == [0x20, 0x10])
+    #expect(counters.applied.map(\.value) == [[10], [1, 2, 3]])
+    #expect(counters.executions == 1)
+    #expect(client.send("18 01") == ["19"])
+    #expect(client.peripheral.counters.executions == 1)
+  }
+
+  @Test func aFullQueueSaysSoForWhicheverHandleComes() {
+    let client = ScriptedClient(.twoValues(prepareLimit: 2))
+    client.send("16 1000 0000 01")
+    client.send("16 2000 0000 02")
+    #expect(client.send("16 2000 0100 03") == ["0116 2000 09".packed])
+    #expect(client.send("18 00") == ["19"])
+    #expect(client.peripheral.counters.applied.isEmpty)
+    #expect(client.peripheral.counters.executions == 0)
   }
 
   @Test func aSwallowedExecutionLeavesThePartsWhereTheyAre() {
@@ -129,9 +155,11 @@ import Testing
     client.send("16 2000 0000 01")
     client.send("16 1000 0100 01")
     #expect(client.send("18 01") == ["0118 1000 07".packed])
+    #expect(client.peripheral.value(of: Characteristic(.second)) == [])
     client.send("16 1000 0000 0102030405")
     #expect(client.send("18 01") == ["0118 1000 0d".packed])
     #expect(client.peripheral.counters.applied.isEmpty)
+    #expect(client.peripheral.counters.executions == 0)
     #expect(client.peripheral.preparedParts == 0)
   }
 
