@@ -92,7 +92,7 @@ extension ATTLink {
   private func tableChanged(_ handles: ClosedRange<UInt16>) {
     if case .discovery = current?.procedure { isDiscoveryOutdated = true }
     // Nothing that was looked up before may take effect on what its handle means now.
-    callOffLongWrite()
+    callOffQueuedWrite()
     guard table != nil else { return }
     let known = staleHandles ?? handles
     staleHandles = min(known.lowerBound, handles.lowerBound)...max(known.upperBound, handles.upperBound)

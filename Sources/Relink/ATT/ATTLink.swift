@@ -116,16 +116,17 @@ extension ATTLink {
 
   /// Nobody waits for the request any more; its answer is delivered all the same.
   ///
-  /// A long write of which Execute Write has not left is called off at the device and then answered as refused.
+  /// A long or reliable write of which Execute Write has not left is called off at the device and then answered as
+  /// refused.
   ///
   /// - Parameter id: The name of the request.
-  /// - Returns: Whether it is certain that the request takes no effect: a long write that is called off.
+  /// - Returns: Whether it is certain that the request takes no effect: a queued write that is called off.
   @discardableResult
   public nonisolated func abandon(_ id: RequestID) -> Bool {
     assumeIsolated {
       guard $0.current?.id == id, $0.bearer.end == nil else { return false }
       $0.bearer.requestAbandoned()
-      return $0.callOffLongWrite()
+      return $0.callOffQueuedWrite()
     }
   }
 
@@ -171,8 +172,10 @@ extension ATTLink {
       guard let handle = valueHandle(of: name) else { return unresolved() }
       let limit = ATTLimits.maximumAttributeLength
       guard value.count <= limit else { return .refused(.valueTooLong(limit: limit)) }
-      let procedure = LongWriteProcedure(handle: handle, value: value, mtu: bearer.mtu)
-      return begin(.writeLong(procedure), procedure.first, id)
+      let procedure = QueuedWriteProcedure(handle: handle, value: value, mtu: bearer.mtu)
+      return begin(.writeQueued(procedure), procedure.first, id)
+    case .writeReliably(let writes):
+      return beginReliably(writes, id)
     case .writeWithoutResponse(let name, let value):
       guard let handle = valueHandle(of: name) else { return unresolved() }
       let limit = ATTLimits.maximumWriteLength(mtu: bearer.mtu)
@@ -185,6 +188,19 @@ extension ATTLink {
       }
       return begin(.write, .writeRequest(handle: handle, value: [bits, 0]), id)
     }
+  }
+
+  private func beginReliably(_ writes: [ReliableWrite], _ id: RequestID) -> LinkAcceptance {
+    guard !writes.isEmpty else { return .refused(.noValues) }
+    let limit = ATTLimits.maximumAttributeLength
+    var queued: [QueuedWriteProcedure.Write] = []
+    for write in writes {
+      guard let handle = valueHandle(of: write.characteristic) else { return unresolved() }
+      guard write.value.count <= limit else { return .refused(.valueTooLong(limit: limit)) }
+      queued.append(QueuedWriteProcedure.Write(handle: handle, value: write.value))
+    }
+    let procedure = QueuedWriteProcedure(queued, mtu: bearer.mtu)
+    return begin(.writeQueued(procedure), procedure.first, id)
   }
 
   /// 512 bytes of value behind the longest header there is, that of a Prepare Write.
@@ -315,19 +331,19 @@ extension ATTLink {
     }
   }
 
-  /// Stops a long write that has not been executed.
+  /// Stops a long or reliable write that has not been executed.
   ///
   /// - Returns: whether it is stopped: Execute Write has not left and will not.
   @discardableResult
-  func callOffLongWrite() -> Bool {
-    guard case .writeLong(var procedure) = current?.procedure else { return false }
+  func callOffQueuedWrite() -> Bool {
+    guard case .writeQueued(var procedure) = current?.procedure else { return false }
     if !procedure.isExecuting {
       procedure.calledOff()
     } else {
       guard !bearer.isOutstanding else { return false }
       guard bearer.deferredRequestReplaced(by: procedure.executionCalledOff()) else { return false }
     }
-    current?.procedure = .writeLong(procedure)
+    current?.procedure = .writeQueued(procedure)
     return true
   }
 
@@ -422,7 +438,7 @@ extension ATTLink {
     var requests = posted.filter(\.hasLeft).map(\.id)
     if let current {
       switch current.procedure {
-      case .writeLong(let procedure):
+      case .writeQueued(let procedure):
         // A prepare queue dies with its link; only Execute Write takes effect, once it has left.
         if procedure.isExecuting, bearer.isOutstanding { requests.append(current.id) }
       case .exchangeMTU, .discovery, .read, .write:

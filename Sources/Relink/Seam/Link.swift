@@ -24,7 +24,7 @@ public protocol Link: AnyObject, Sendable {
   ///
   /// It keeps its place: the answer still comes, or the link ends.
   ///
-  /// A long write that was not executed yet is called off at the device, and then answered as refused.
+  /// A long or reliable write that was not executed yet is called off at the device, and then answered as refused.
   /// - Returns: whether it is certain that the request takes no effect.
   @discardableResult
   func abandon(_ id: RequestID) -> Bool

@@ -30,8 +30,8 @@ package enum GATTProcedure: Sendable {
   case read(ReadProcedure)
   /// Writing a value or a descriptor in one request (4.9.3, 4.12.3).
   case write
-  /// Writing a value through the prepare queue (4.9.4).
-  indirect case writeLong(LongWriteProcedure)
+  /// Writing one value or several through the prepare queue (4.9.4, 4.9.5).
+  indirect case writeQueued(QueuedWriteProcedure)
 
   /// The outstanding request was answered; `mtu` is the one in force.
   package mutating func received(_ pdu: ATTPDU, mtu: Int) -> ProcedureAction {
@@ -52,10 +52,10 @@ package enum GATTProcedure: Sendable {
       // A peer that offers less than the least there is gets the least there is.
       let agreed = max(ATTLimits.defaultMTU, min(offered, Int(theirs)))
       return .finished(.success(.mtu(agreed)))
-    case .writeLong(var procedure):
+    case .writeQueued(var procedure):
       self = .write
       let action = procedure.received(pdu)
-      self = .writeLong(procedure)
+      self = .writeQueued(procedure)
       return action
     case .discovery(var procedure):
       // Moved out and back, so that the lists it collects are not copied with each answer.

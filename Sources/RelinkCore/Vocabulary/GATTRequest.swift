@@ -18,20 +18,54 @@ public enum GATTRequest: Hashable, Sendable {
   /// Write a value of at most 512 bytes through the prepare queue (4.9.4); answered with ``GATTAnswer/done``.
   case writeLong(Characteristic, [UInt8])
 
+  /// Write several values, each of at most 512 bytes, together: all are queued in this order, each part is verified,
+  /// and they are executed at once (4.9.5); answered with ``GATTAnswer/done``.
+  ///
+  /// It is all or none of them as far as the device keeps its side; some devices execute one value after the other.
+  case writeReliably([ReliableWrite])
+
   /// Write a value of at most ATT_MTU - 3 bytes without response (4.9.1). Answered, by the link, once handed over.
   case writeWithoutResponse(Characteristic, [UInt8])
 
   /// Ask for, or decline, notifications or indications of a value (3.3.3.3). Answered with ``GATTAnswer/done``.
   case setNotifying(Characteristic, Bool)
 
-  /// The characteristic that the request concerns, if it concerns one.
+  /// The characteristic that the request concerns, if it concerns exactly one by its kind.
+  ///
+  /// A ``writeReliably(_:)`` has none; ``characteristics`` names those of every request.
   public var characteristic: Characteristic? {
     switch self {
-    case .exchangeMTU, .discover: nil
+    case .exchangeMTU, .discover, .writeReliably: nil
     case .read(let name), .write(let name, _), .writeLong(let name, _), .writeWithoutResponse(let name, _),
       .setNotifying(let name, _):
       name
     }
+  }
+
+  /// All characteristics that the request concerns, each once, in its order.
+  public var characteristics: [Characteristic] {
+    guard case .writeReliably(let writes) = self else { return characteristic.map { [$0] } ?? [] }
+    return writes.reduce(into: []) { names, write in
+      if !names.contains(write.characteristic) { names.append(write.characteristic) }
+    }
+  }
+}
+
+/// One value of a ``GATTRequest/writeReliably(_:)``.
+public struct ReliableWrite: Hashable, Sendable {
+  /// The characteristic that is to take the value.
+  public var characteristic: Characteristic
+  /// The value, at most 512 bytes (Core Specification Vol 3 Part F 3.2.9).
+  public var value: [UInt8]
+
+  /// Names a value and where it goes.
+  ///
+  /// - Parameters:
+  ///   - characteristic: The characteristic that is to take the value.
+  ///   - value: The value, at most 512 bytes.
+  public init(_ characteristic: Characteristic, _ value: [UInt8]) {
+    self.characteristic = characteristic
+    self.value = value
   }
 }
 
@@ -79,10 +113,16 @@ public enum GATTRefusal: Error, Hashable, Sendable {
   /// The value is longer than the link can carry in this way; the limit is in bytes.
   case valueTooLong(limit: Int)
 
-  /// A long write was called off before it was executed, and the device cleared its queue.
+  /// A request to write several values together has none.
+  case noValues
+
+  /// The link has no such request: this kind of transport cannot make it.
+  case notSupported
+
+  /// A long or reliable write was called off before it was executed, and the device cleared its queue.
   case calledOff
 
-  /// The device queued other bytes for a long write than were sent, and cleared its queue again.
+  /// The device queued other bytes for a long or reliable write than were sent, and cleared its queue again.
   case prepareMismatch
 
   /// The link is closed or closing.
@@ -94,7 +134,8 @@ public enum GATTRefusal: Error, Hashable, Sendable {
   /// Whether the same request would be refused on the next link too.
   public var isPermanent: Bool {
     switch self {
-    case .characteristicNotFound, .cannotNotify, .valueTooLong, .prepareMismatch: true
+    case .characteristicNotFound, .cannotNotify, .valueTooLong, .noValues, .notSupported, .prepareMismatch:
+      true
     case .calledOff, .linkClosed, .system: false
     }
   }

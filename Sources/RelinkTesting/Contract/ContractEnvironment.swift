@@ -32,6 +32,8 @@ public protocol ContractPeer: Sendable {
   /// A characteristic with a value of at most 512 bytes that can be read, written with and without response and in
   /// parts, and that notifies.
   var characteristic: Characteristic { get }
+  /// Another one that can be written in parts; nil where there is none, so that rules about several are skipped.
+  var secondCharacteristic: Characteristic? { get }
   /// How late an answer is that was asked to be late; less than the driver's quiet time.
   var slowAnswer: Duration { get }
 
@@ -55,7 +57,7 @@ public protocol ContractPeer: Sendable {
   func answerNextRequestTwice() async
   /// Forgets what it was told to do wrong.
   func behave() async
-  /// The values that were written, in order, since the start.
+  /// The values that were written, to either characteristic, in order, since the start.
   ///
   /// - Returns: The values.
   func writes() async -> [[UInt8]]
@@ -73,4 +75,9 @@ public protocol ContractPeer: Sendable {
   /// - Parameter isOn: Whether it is to be on.
   /// - Returns: Whether that could be done.
   func setAdapter(_ isOn: Bool) async -> Bool
+}
+
+extension ContractPeer {
+  /// None, as of a device that says nothing else.
+  public var secondCharacteristic: Characteristic? { nil }
 }

@@ -39,6 +39,7 @@ public enum LinkContract {
     ("answersAReadOnceWithItsValue", read),
     ("appliesAWriteOnceAndAnswersIt", write),
     ("appliesALongWriteWhole", writeLong),
+    ("appliesSeveralValuesTogetherOrSaysThatItCannot", writeReliably),
     ("answersACommandOnceItWasHandedOver", command),
     ("deliversValuesThatWereAskedFor", values),
     ("passesOnTheErrorOfTheDevice", rejected),
@@ -82,6 +83,38 @@ public enum LinkContract {
     try require(answer == .success(.done), "the answer was \(answer)")
     let writes = await bench.peer.writes().dropFirst(before)
     try require(Array(writes) == [value], "the device applied \(writes.map(\.count)) bytes")
+  }
+
+  private static func writeReliably(_ bench: ContractBench) async throws {
+    guard let second = bench.peer.secondCharacteristic else {
+      throw ContractEnd.skipped("the device has one characteristic only")
+    }
+    let link = try await bench.connect(withShortPDUs: true)
+    let before = await bench.peer.writes().count
+    let values = [(0..<60).map { UInt8($0) }, [7]]
+    let writes = [ReliableWrite(bench.name, values[0]), ReliableWrite(second, values[1])]
+    let beyond = ReliableWrite(second, [UInt8](repeating: 7, count: 513))
+    let cannot = await bench.perform(.writeReliably([]), on: link).1 == .refused(.notSupported)
+    for (request, refusal) in [([], .noValues), ([writes[0], beyond], .valueTooLong(limit: 512))]
+      as [([ReliableWrite], GATTRefusal)]
+    {
+      let (id, acceptance) = await bench.perform(.writeReliably(request), on: link)
+      try require(
+        acceptance == .refused(cannot ? .notSupported : refusal),
+        "\(request.count) values that cannot be written were \(acceptance)")
+      await bench.driver.settle()
+      try require(bench.recorder.answers(to: id, on: link.id).isEmpty, "a refused request was answered")
+    }
+    try require(await bench.peer.writes().count == before, "the device applied something that was refused")
+    guard !cannot else {
+      let (_, acceptance) = await bench.perform(.writeReliably(writes), on: link)
+      try require(acceptance == .refused(.notSupported), "a link that cannot do it was \(acceptance)")
+      return
+    }
+    let answers = try await bench.answers(to: .writeReliably(writes), on: link)
+    try require(answers == [.success(.done)], "the answers were \(answers)")
+    let applied = await bench.peer.writes().dropFirst(before)
+    try require(Array(applied) == values, "the device applied \(Array(applied))")
   }
 
   private static func command(_ bench: ContractBench) async throws {

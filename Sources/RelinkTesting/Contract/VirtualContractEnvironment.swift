@@ -23,6 +23,8 @@ public struct VirtualContractPeer: ContractPeer {
 
   /// The characteristic that the suites use.
   public var characteristic: Characteristic { .contractValue }
+  /// The one beside it.
+  public var secondCharacteristic: Characteristic? { .contractSecondValue }
   /// How late a late answer is.
   public let slowAnswer: Duration
   /// The peripheral.
@@ -43,7 +45,8 @@ public struct VirtualContractPeer: ContractPeer {
           .contractService,
           characteristics: [
             VirtualCharacteristic(
-              BluetoothUUID.contractValue, [.read, .write, .writeWithoutResponse, .notify])
+              BluetoothUUID.contractValue, [.read, .write, .writeWithoutResponse, .notify]),
+            VirtualCharacteristic(BluetoothUUID.contractSecondValue, [.read, .write]),
           ])
       ])
     self.driver = driver
@@ -237,6 +240,8 @@ extension DeviceID {
 extension Characteristic {
   /// The characteristic that the contract suites use.
   public static let contractValue = Characteristic(.contractValue, in: .contractService)
+  /// The one that they write together with it.
+  public static let contractSecondValue = Characteristic(.contractSecondValue, in: .contractService)
 }
 
 extension BluetoothUUID {
@@ -244,4 +249,6 @@ extension BluetoothUUID {
   public static let contractService = BluetoothUUID(0x434F_4E54_0001_4000, 0x8000_5245_4C49_4E4B)
   /// The characteristic of the device that the contract suites use.
   public static let contractValue = BluetoothUUID(0x434F_4E54_0002_4000, 0x8000_5245_4C49_4E4B)
+  /// The other characteristic of the device that the contract suites use.
+  public static let contractSecondValue = BluetoothUUID(0x434F_4E54_0003_4000, 0x8000_5245_4C49_4E4B)
 }

@@ -105,6 +105,8 @@ final class ManagedLink: Link {
         guard let handle = peripheral.configurationHandle(of: name) else { return .failure(.cannotNotify) }
         return .success(.subscribe(handle, name, isOn))
       }
+    // The platform has no call for it.
+    case .writeReliably: return .refused(.notSupported)
     case .writeWithoutResponse: return .refused(.linkClosed)
     }
     return .accepted

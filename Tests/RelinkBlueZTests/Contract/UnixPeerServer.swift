@@ -101,6 +101,7 @@ struct UnixContractPeer: ContractPeer {
   let driver: any ContractDriver
 
   var characteristic: Characteristic { peer.characteristic }
+  var secondCharacteristic: Characteristic? { peer.secondCharacteristic }
   var slowAnswer: Duration { peer.slowAnswer }
 
   func setValue(_ value: [UInt8]) async { await peer.setValue(value) }

@@ -120,9 +120,9 @@ import Testing
   }
 }
 
-@Suite struct LongWriteProcedureTests {
+@Suite struct QueuedWriteProcedureTests {
   private static let value = (0..<40).map { UInt8($0) }
-  private var procedure = LongWriteProcedure(handle: 0x10, value: value, mtu: 23)
+  private var procedure = QueuedWriteProcedure(handle: 0x10, value: value, mtu: 23)
   private static let first = ATTPDU.prepareWriteResponse(handle: 0x10, offset: 0, value: Array(value[..<18]))
   private static let second = ATTPDU.prepareWriteResponse(
     handle: 0x10, offset: 18, value: Array(value[18..<36]))
@@ -145,7 +145,7 @@ import Testing
   }
 
   @Test func emptyValueIsOneEmptyPart() {
-    var procedure = LongWriteProcedure(handle: 0x10, value: [], mtu: 23)
+    var procedure = QueuedWriteProcedure(handle: 0x10, value: [], mtu: 23)
     #expect(procedure.first == .prepareWriteRequest(handle: 0x10, offset: 0, value: []))
     #expect(
       procedure.received(.prepareWriteResponse(handle: 0x10, offset: 0, value: []))
@@ -220,7 +220,7 @@ import Testing
   }
 
   @Test(arguments: [23, 24, 64, 517, 5, 0]) func everyMTUMakesProgress(_ mtu: Int) {
-    var procedure = LongWriteProcedure(
+    var procedure = QueuedWriteProcedure(
       handle: 1, value: [UInt8](repeating: 3, count: 512), mtu: mtu)
     var pdu = procedure.first
     var written: [UInt8] = []

@@ -280,7 +280,8 @@ import Testing
   }
 
   @Test(arguments: [
-    GATTRefusal.characteristicNotFound, .cannotNotify, .valueTooLong(limit: 20), .prepareMismatch,
+    GATTRefusal.characteristicNotFound, .cannotNotify, .valueTooLong(limit: 20), .noValues, .notSupported,
+    .prepareMismatch,
   ])
   mutating func whatNoLinkWouldTakeSettlesAsNotSent(_ refusal: GATTRefusal) {
     request(1, .write(lock, [1]), .nonIdempotent)

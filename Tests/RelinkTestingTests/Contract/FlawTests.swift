@@ -16,6 +16,7 @@ import Testing
     Case(flaw: .answersInsideTheCall, rule: "answersAReadOnceWithItsValue"),
     Case(flaw: .writesTwice, rule: "appliesAWriteOnceAndAnswersIt"),
     Case(flaw: .shortensLongWrites, rule: "appliesALongWriteWhole"),
+    Case(flaw: .losesAValue, rule: "appliesSeveralValuesTogetherOrSaysThatItCannot"),
     Case(flaw: .losesAnswersToCommands, rule: "answersACommandOnceItWasHandedOver"),
     Case(flaw: .inventsValues, rule: "deliversValuesThatWereAskedFor"),
     Case(flaw: .hidesErrors, rule: "passesOnTheErrorOfTheDevice"),

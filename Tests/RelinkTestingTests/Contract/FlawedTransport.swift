@@ -5,7 +5,8 @@ import RelinkTesting
 enum Flaw: Sendable {
   case none
   // Of links.
-  case answersTwice, answersInsideTheCall, writesTwice, shortensLongWrites, losesAnswersToCommands,
+  case answersTwice, answersInsideTheCall, writesTwice, shortensLongWrites, losesAValue,
+    losesAnswersToCommands,
     inventsValues
   case hidesErrors, takesUnknownNames, sendsWhatItRefuses, takesTooMuch, freesAbandoned, closesTwice,
     hidesDoubt
@@ -163,6 +164,9 @@ final class FlawedLink: Link {
     var request = asked
     if flaw == .shortensLongWrites, case .writeLong(let name, let value) = request {
       request = .writeLong(name, Array(value.dropLast()))
+    }
+    if flaw == .losesAValue, case .writeReliably(let writes) = request {
+      request = .writeReliably(Array(writes.prefix(1)))
     }
     let isCommand = if case .writeWithoutResponse = request { true } else { false }
     if flaw == .losesAnswersToCommands, isCommand { state.withLock { _ = $0.hidden.insert(number) } }

@@ -70,6 +70,8 @@ import Testing
       rig.perform(.writeWithoutResponse(firstValue, long), on: link).1 == .refused(.valueTooLong(limit: 182)))
     let tooLong = [UInt8](repeating: 1, count: 513)
     #expect(rig.perform(.writeLong(firstValue, tooLong), on: link).1 == .refused(.valueTooLong(limit: 512)))
+    let together = [ReliableWrite(firstValue, [1])]
+    #expect(rig.perform(.writeReliably(together), on: link).1 == .refused(.notSupported))
     rig.executor.runUntilIdle()
     #expect(rig.peripheral.counters.applied.isEmpty)
   }

@@ -94,20 +94,21 @@ private struct HostileRun {
     let names: [Characteristic] = [.level, .beat, .location, Characteristic(.serviceChanged)]
     let name = names[random.below(names.count)]
     let request: GATTRequest =
-      switch random.below(7) {
+      switch random.below(8) {
       case 0: .read(name)
       case 1: .write(name, value)
       case 2: .writeLong(name, value)
       case 3: .writeWithoutResponse(name, value)
       case 4: .setNotifying(name, true)
       case 5: .discover
+      case 6: .writeReliably([ReliableWrite(name, value), ReliableWrite(.level, value)])
       default: .exchangeMTU
       }
     guard bench.perform(request) == .accepted else { return }
     if hasEnded || isClosedHere { problem = "accepted after the end" }
     open.insert(bench.latest)
     switch request {
-    case .writeLong, .exchangeMTU: mayBeUndone.insert(bench.latest)
+    case .writeLong, .writeReliably, .exchangeMTU: mayBeUndone.insert(bench.latest)
     default: break
     }
   }

@@ -81,7 +81,7 @@ import Testing
     let unknown = Characteristic(.batteryLevel, in: .battery, occurrence: 1)
     for request in [
       .read(unknown), .write(unknown, []), .writeLong(unknown, []), .writeWithoutResponse(unknown, []),
-      .setNotifying(unknown, true),
+      .setNotifying(unknown, true), .writeReliably([ReliableWrite(.level, []), ReliableWrite(unknown, [])]),
     ] as [GATTRequest] {
       #expect(bench.perform(request) == .refused(.characteristicNotFound))
     }
