@@ -119,4 +119,13 @@ int relink_l2cap_mtu(int descriptor) {
   if (getsockopt(descriptor, SOL_L2CAP, L2CAP_OPTIONS, &options, &size) < 0) return -errno;
   return options.imtu < options.omtu ? options.imtu : options.omtu;
 }
+
+int relink_l2cap_security(int descriptor, uint8_t *level, uint8_t *key_size) {
+  struct bt_security security = {0};
+  socklen_t size = sizeof security;
+  if (getsockopt(descriptor, SOL_BLUETOOTH, BT_SECURITY, &security, &size) < 0) return -errno;
+  *level = security.level;
+  *key_size = security.key_size;
+  return 0;
+}
 #endif

@@ -114,5 +114,8 @@ int relink_l2cap_open(const uint8_t adapter[6], uint8_t type);
 int relink_l2cap_connect(int descriptor, const uint8_t device[6], uint8_t type);
 /// The smaller of the two MTUs of a connected ATT socket.
 int relink_l2cap_mtu(int descriptor);
+/// How far the link of a connected ATT socket is secured: BT_SECURITY_* as <bluetooth/bluetooth.h> numbers them, and
+/// the size of its key in bytes.
+int relink_l2cap_security(int descriptor, uint8_t *level, uint8_t *key_size);
 
 #endif

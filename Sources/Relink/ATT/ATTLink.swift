@@ -93,11 +93,15 @@ public actor ATTLink: Link, PDUChannelHandler {
 // MARK: - Link
 
 extension ATTLink {
-  /// One request at a time; the session agrees on the MTU and arms subscriptions; to be read on the executor.
+  /// One request at a time; the session agrees on the MTU and arms subscriptions; how far the link is secured is the
+  /// channel's answer at the moment.
+  ///
+  /// To be read on the executor.
   public nonisolated var capabilities: LinkCapabilities {
     assumeIsolated {
       LinkCapabilities(
-        maximumOutstanding: 1, needsMTUExchange: true, mtu: $0.bearer.mtu, needsSubscriptionRestore: true)
+        maximumOutstanding: 1, needsMTUExchange: true, mtu: $0.bearer.mtu, needsSubscriptionRestore: true,
+        security: $0.channel.security)
     }
   }
 

@@ -43,16 +43,19 @@ public struct LinkCapabilities: Hashable, Sendable {
   public var mtu: Int
   /// Whether the session has to write Client Characteristic Configuration descriptors on each link.
   public var needsSubscriptionRestore: Bool
+  /// How far the link is secured at the moment, and never more than is known; it may rise while the link is up.
+  public var security: SecurityLevel
 
   /// Describes a link.
   public init(
     maximumOutstanding: Int = 1, needsMTUExchange: Bool = true, mtu: Int = 23,
-    needsSubscriptionRestore: Bool = true
+    needsSubscriptionRestore: Bool = true, security: SecurityLevel = .none
   ) {
     self.maximumOutstanding = maximumOutstanding
     self.needsMTUExchange = needsMTUExchange
     self.mtu = mtu
     self.needsSubscriptionRestore = needsSubscriptionRestore
+    self.security = security
   }
 }
 

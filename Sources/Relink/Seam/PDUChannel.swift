@@ -8,6 +8,11 @@ public protocol PDUChannel: AnyObject, Sendable {
   /// The longest PDU that the channel carries, in bytes, at least 23.
   var maximumPDULength: Int { get }
 
+  /// How far the link beneath the channel is secured at the moment; asked again whenever it matters, since it may rise.
+  ///
+  /// Never more than is known: `none` where the channel cannot tell, and once it is closed.
+  var security: SecurityLevel { get }
+
   /// Names the receiver, once; deliveries begin. Held weakly.
   func open(_ handler: any PDUChannelHandler)
 
@@ -16,6 +21,11 @@ public protocol PDUChannel: AnyObject, Sendable {
 
   /// Ends the channel and its link from here. `channelClosed` follows once the link is seen gone; nothing else does.
   func close()
+}
+
+extension PDUChannel {
+  /// None, as of a channel that cannot tell.
+  public var security: SecurityLevel { .none }
 }
 
 /// What became of a PDU that was to be sent.

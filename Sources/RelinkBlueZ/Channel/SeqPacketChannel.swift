@@ -46,6 +46,11 @@ public final class SeqPacketChannel: PDUChannel {
     port.loop.post { [port] in port.close() }
   }
 
+  /// What the kernel says of the link at the moment, in one system call; none for a descriptor without such a link.
+  ///
+  /// Needs no privilege. None before `open` and once the channel is closed.
+  public var security: SecurityLevel { port.security }
+
   /// Names the receiver, which is held weakly; deliveries begin.
   public func open(_ handler: any PDUChannelHandler) {
     port.open(handler)

@@ -36,6 +36,14 @@ final class SeqPacketPort: DescriptorHandler {
     unregistered = consume descriptor
   }
 
+  var security: SecurityLevel {
+    loop.checkIsolated()
+    guard phase == .alive, let registration else { return .none }
+    var (level, keySize): (UInt8, UInt8) = (0, 0)
+    guard relink_l2cap_security(registration.descriptor, &level, &keySize) == 0 else { return .none }
+    return SecurityLevel(kernelLevel: level, keySize: keySize)
+  }
+
   func open(_ handler: any PDUChannelHandler) {
     loop.checkIsolated()
     self.handler = handler

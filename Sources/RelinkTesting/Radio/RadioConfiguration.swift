@@ -1,4 +1,4 @@
-internal import Relink
+public import Relink
 
 extension VirtualRadio {
   /// What a virtual radio is like.
@@ -26,6 +26,8 @@ extension VirtualRadio {
     public var supervisionTimeout: Duration = .zero
     /// The longest PDU that links carry, in bytes.
     public var maximumPDULength = 517
+    /// How far links are secured from their start, to devices of which ``VirtualRadio/setSecurity(of:to:)`` says nothing.
+    public var security = SecurityLevel.none
     /// How many dials may be under way; one more finds the radio busy.
     ///
     /// Nil for no limit.

@@ -63,6 +63,8 @@ struct RadioState {
     var link: Int?
     var linkIDs: [LinkID] = []
     var statistics = Statistics()
+    /// How far its links are secured; nil for what the configuration says.
+    var security: SecurityLevel?
 
     typealias Statistics = VirtualRadio.Statistics
 

@@ -48,6 +48,12 @@ public final class VirtualChannel: PDUChannel {
     state = Locked(State(radio: radio))
   }
 
+  /// What the radio was told of the device; none once the channel is closed, or its link gone.
+  public var security: SecurityLevel {
+    let radio = state.withLock { $0.isClosed ? nil : $0.radio }
+    return radio?.security(of: self) ?? .none
+  }
+
   /// Names the receiver, once; what has come before is delivered to it, in jobs of its own.
   ///
   /// - Parameter handler: The receiver; held weakly.

@@ -93,6 +93,21 @@ extension VirtualRadio {
 
   // MARK: - Links
 
+  /// Says how far links to a device are secured in the eyes of this central: the one that is up, and those to come.
+  ///
+  /// What the device asks of a link is its own business; see ``VirtualPeripheral/secure(_:_:)``.
+  ///
+  /// - Parameters:
+  ///   - device: The device.
+  ///   - level: The level.
+  public func setSecurity(of device: DeviceID, to level: SecurityLevel) {
+    act { state, now in
+      state.devices[device, default: RadioState.Device()].security = level
+      state.trace.note(now, "\(device) security \(level)")
+      return []
+    }
+  }
+
   /// Loses the link to a device at once; what is in the air, either way, is lost with it.
   ///
   /// - Parameters:

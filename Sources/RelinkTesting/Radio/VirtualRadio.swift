@@ -130,6 +130,13 @@ public final class VirtualRadio: Transport {
     return result
   }
 
+  func security(of channel: VirtualChannel) -> SecurityLevel {
+    state.withLock { state in
+      guard let device = state.links[channel.linkNumber]?.device else { return .none }
+      return state.devices[device]?.security ?? configuration.security
+    }
+  }
+
   func close(_ channel: VirtualChannel) {
     act { $0.closed(channel, now: $1) }
   }

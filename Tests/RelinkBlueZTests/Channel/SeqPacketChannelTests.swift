@@ -35,6 +35,16 @@ import Testing
     }
   }
 
+  @Test func aSocketWithoutALinkIsNotSecured() async throws {
+    try await withChannel(opens: false) { rig in
+      #expect(try await rig.loop.run { rig.channel.security } == .none)
+      try await rig.open()
+      #expect(try await rig.loop.run { rig.channel.security } == .none)
+      try await rig.loop.run { rig.channel.close() }
+      #expect(try await rig.loop.run { rig.channel.security } == .none)
+    }
+  }
+
   @Test func anEmptyPDUIsNoEndOfFile() async throws {
     try await withChannel { rig in
       rig.pair.far.send([])

@@ -126,6 +126,26 @@ import Testing
     #expect(world.peer.linksOpened == 2)
   }
 
+  @Test func securityIsThatOfTheDeviceAtThatMomentAndNoneBehindTheEnd() throws {
+    var configuration = VirtualRadio.Configuration()
+    configuration.security = .encrypted
+    let world = try World(configuration)
+    let link = try world.up()
+    #expect(link.channel.security == .encrypted)
+    world.radio.setSecurity(of: try deviceID(2), to: .secureConnections)
+    #expect(link.channel.security == .encrypted)
+    world.radio.setSecurity(of: world.device, to: .authenticated)
+    #expect(link.channel.security == .authenticated)
+    world.radio.lose(world.device, .connectionTimeout)
+    #expect(link.channel.security == .none)
+    world.executor.run()
+    let next = try world.up()
+    #expect(next.channel.security == .authenticated)
+    next.close()
+    #expect(next.channel.security == .none)
+    #expect(try World().up().channel.security == .none)
+  }
+
   @Test func aPhantomIsListedAndDead() throws {
     let world = try World()
     world.radio.addPhantomLink(to: world.device)

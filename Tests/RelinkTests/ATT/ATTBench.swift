@@ -11,6 +11,7 @@ final class ScriptedChannel: PDUChannel {
     var results: [PDUSendResult] = []
     var result = PDUSendResult.sent
     var closes = 0
+    var security = SecurityLevel.none
   }
 
   private let state = Locked(State())
@@ -32,6 +33,10 @@ final class ScriptedChannel: PDUChannel {
 
   var handler: (any PDUChannelHandler)? { state.withLock { $0.handler } }
   var closes: Int { state.withLock { $0.closes } }
+  var security: SecurityLevel {
+    get { state.withLock { $0.security } }
+    set { state.withLock { $0.security = newValue } }
+  }
   /// What becomes of each PDU from now on.
   func answerSends(with result: PDUSendResult) { state.withLock { $0.result = result } }
   /// What becomes of the next PDUs, before that.

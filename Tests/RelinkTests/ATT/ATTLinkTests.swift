@@ -77,6 +77,13 @@ import Testing
     #expect(bench.recorder.take() == [.closed(.lost, inDoubt: [bench.latest])])
   }
 
+  @Test func securityIsWhatTheChannelSaysAtThatMoment() {
+    for level in [.none, .encrypted, .secureConnections, .none] as [SecurityLevel] {
+      bench.channel.security = level
+      #expect(bench.link.capabilities.security == level)
+    }
+  }
+
   @Test mutating func namesThatTheTableDoesNotHaveAreRefused() {
     let unknown = Characteristic(.batteryLevel, in: .battery, occurrence: 1)
     for request in [
