@@ -121,11 +121,13 @@ public struct Readiness: Hashable, Sendable {
   public var tableChanged: Bool
   /// Whether the device kept its state.
   public var continuity: Continuity
+  /// How far the link was secured at that moment, and never more than is known.
+  public var security: SecurityLevel
 
   /// Describes a ready session.
   public init(
     generation: Generation, outage: Duration, attempts: Int, mtu: Int, roundTrips: Int, tableChanged: Bool,
-    continuity: Continuity
+    continuity: Continuity, security: SecurityLevel = .none
   ) {
     self.generation = generation
     self.outage = outage
@@ -134,6 +136,7 @@ public struct Readiness: Hashable, Sendable {
     self.roundTrips = roundTrips
     self.tableChanged = tableChanged
     self.continuity = continuity
+    self.security = security
   }
 }
 
