@@ -8,7 +8,8 @@ extension SecurityLevel {
   /// `smp_conn_security`, `smp_ltk_sec_level`), so a better key may count for less.
   ///
   /// The link mode in the list of connections cannot tell the levels apart: its authentication bit is set by any
-  /// encryption, and its secure and FIPS bits belong to BR/EDR.
+  /// encryption, and its secure and FIPS bits belong to BR/EDR. On Linux 6.1, a link with a key from unauthenticated
+  /// pairing had level 2 with a key of 16 bytes here, and both the encryption and the authentication bit there.
   ///
   /// - Parameters:
   ///   - kernelLevel: The level: 1 low, 2 medium, 3 high, 4 FIPS; others are taken for none.
