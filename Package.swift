@@ -13,6 +13,7 @@ let package = Package(
   products: [
     .library(name: "Relink", targets: ["Relink"]),
     .library(name: "RelinkBlueZ", targets: ["RelinkBlueZ"]),
+    .library(name: "RelinkSQLite", targets: ["RelinkSQLite"]),
     .library(name: "RelinkTesting", targets: ["RelinkTesting"]),
     .executable(name: "relink", targets: ["relink-tool"]),
   ],
@@ -20,12 +21,15 @@ let package = Package(
     .target(name: "CThreadSanitizer"),
     .target(name: "CBlueZ", linkerSettings: [.linkedLibrary("bluetooth", .when(platforms: [.linux]))]),
 
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+
     .target(name: "BluetoothWire", swiftSettings: settings),
     .target(name: "RelinkCore", dependencies: ["BluetoothWire"], swiftSettings: settings),
     .target(name: "Relink", dependencies: ["RelinkCore", "CThreadSanitizer"], swiftSettings: settings),
     .target(name: "RelinkTesting", dependencies: ["Relink", "BluetoothWire"], swiftSettings: settings),
     .target(
       name: "RelinkBlueZ", dependencies: ["Relink", "BluetoothWire", "CBlueZ"], swiftSettings: settings),
+    .target(name: "RelinkSQLite", dependencies: ["Relink", "CSQLite"], swiftSettings: settings),
     .executableTarget(
       name: "relink-tool", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting"],
       path: "Sources/relink", swiftSettings: settings),
@@ -56,6 +60,12 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "RelinkToolTests", dependencies: ["relink-tool", "Relink", "RelinkTesting"],
+      swiftSettings: settings),
+    .target(
+      name: "CFaultVFS", dependencies: ["CSQLite"], path: "Tests/Storage/CFaultVFS"),
+    .testTarget(
+      name: "RelinkSQLiteTests",
+      dependencies: ["Relink", "RelinkSQLite", "RelinkTesting", "CSQLite", "CFaultVFS"],
       swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]

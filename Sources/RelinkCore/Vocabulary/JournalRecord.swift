@@ -127,6 +127,10 @@ public struct JournalStoreError: Error, Hashable, Sendable, CustomStringConverti
     public static let closed = Code(rawValue: "closed")
     /// The session has no store.
     public static let missing = Code(rawValue: "missing")
+    /// More waits to be written than the store may hold.
+    public static let busy = Code(rawValue: "busy")
+    /// A record speaks of an operation that the store does not have, or contradicts what it has.
+    public static let invalidRecord = Code(rawValue: "invalidRecord")
     /// The system reported another error.
     public static let system = Code(rawValue: "system")
 
