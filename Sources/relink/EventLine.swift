@@ -76,12 +76,14 @@ struct EventLine: Equatable {
     self.init(
       name: "ready",
       text: "link \(readiness.generation) after \(readiness.outage.short), MTU \(readiness.mtu), "
-        + "\(readiness.roundTrips) round trips" + (readiness.tableChanged ? ", table changed" : ""),
+        + "\(readiness.roundTrips) round trips" + (readiness.tableChanged ? ", table changed" : "")
+        + (readiness.security == .none ? "" : ", \(readiness.security)"),
       fields: [
         ("generation", .number(Int(readiness.generation.rawValue))),
         ("outageMilliseconds", .milliseconds(readiness.outage)), ("attempts", .number(readiness.attempts)),
         ("mtu", .number(readiness.mtu)), ("roundTrips", .number(readiness.roundTrips)),
         ("tableChanged", .flag(readiness.tableChanged)), ("continuity", .text("\(readiness.continuity)")),
+        ("security", .text("\(readiness.security)")),
       ])
   }
 

@@ -12,7 +12,7 @@ struct EventLineTests {
 
   private static let readiness = Readiness(
     generation: Generation(rawValue: 3), outage: .milliseconds(1500), attempts: 2, mtu: 247, roundTrips: 4,
-    tableChanged: true, continuity: .unknown)
+    tableChanged: true, continuity: .unknown, security: .authenticated)
 
   static let events: [ConnectionEvent] = [
     .snapshot(Snapshot(state: .idle(.neverAsked), since: .zero)), .idle(.disconnected),
@@ -29,6 +29,15 @@ struct EventLineTests {
     let object = try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
     #expect(object["time"] as? String == "12:00")
     #expect(object["event"] as? String == EventLine(event).name)
+  }
+
+  @Test("Readiness says how far the link is secured, and nothing where that is not at all")
+  func security() {
+    #expect(EventLine(.ready(Self.readiness)).text.hasSuffix(", table changed, authenticated"))
+    #expect(EventLine(.ready(Self.readiness)).json(time: "").contains("\"security\":\"authenticated\""))
+    var plain = Self.readiness
+    plain.security = .none
+    #expect(EventLine(.ready(plain)).text.hasSuffix(", table changed"))
   }
 
   @Test("A loss keeps its evidence and what is in doubt")
