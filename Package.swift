@@ -31,7 +31,7 @@ let package = Package(
       name: "RelinkBlueZ", dependencies: ["Relink", "BluetoothWire", "CBlueZ"], swiftSettings: settings),
     .target(name: "RelinkSQLite", dependencies: ["Relink", "CSQLite"], swiftSettings: settings),
     .executableTarget(
-      name: "relink-tool", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting"],
+      name: "relink-tool", dependencies: ["Relink", "RelinkBlueZ", "RelinkSQLite", "RelinkTesting"],
       path: "Sources/relink", swiftSettings: settings),
 
     .target(name: "CBenchmark", path: "Benchmarks/CBenchmark"),
@@ -59,7 +59,7 @@ let package = Package(
       name: "RelinkBlueZTests", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting"],
       swiftSettings: settings),
     .testTarget(
-      name: "RelinkToolTests", dependencies: ["relink-tool", "Relink", "RelinkTesting"],
+      name: "RelinkToolTests", dependencies: ["relink-tool", "Relink", "RelinkSQLite", "RelinkTesting"],
       swiftSettings: settings),
     .target(
       name: "CFaultVFS", dependencies: ["CSQLite"], path: "Tests/Storage/CFaultVFS"),

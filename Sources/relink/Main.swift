@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Relink
+internal import RelinkSQLite
 
 @main
 enum Main {
@@ -22,6 +23,17 @@ enum Main {
           --notify   subscribe to this characteristic; may be given more than once
           --json     one JSON object a line
 
+      relink audit verify FILE [--head HASH] [--records N]
+          Checks the chain of an audit log: prints how many records there are and the hash of the last one, its head, or
+          the first line that does not hold and why, and exits with 1 then. A log whose end was cut off, or that was
+          written anew as a whole, holds: only a head that was kept elsewhere shows that.
+
+          --head     the hash of a record, kept elsewhere, that must still be there
+          --records  how many records there were then; there must be as many, and with --head that one has the hash
+
+      relink audit show FILE [--device DEVICE] [--operation ID]
+          Prints the records of an audit log, a line each, without verifying them.
+
       relink --help
 
     A UUID has 4 or 32 hexadecimal digits, SERVICE/UUID where it occurs in more than one service.
@@ -37,6 +49,9 @@ enum Main {
     } catch let error as RelinkError {
       complain(error.message)
       exit(1)
+    } catch let error as AuditLogError {
+      complain(error.message)
+      exit(1)
     } catch {
       complain("\(error)")
       exit(1)
@@ -49,6 +64,8 @@ enum Main {
       return try DemoCommand(Arguments(arguments.dropFirst())).run()
     case "watch":
       return try await WatchCommand(Arguments(arguments.dropFirst())).run()
+    case "audit":
+      return try AuditCommand(Arguments(arguments.dropFirst())).run()
     case "--help", "-h", "help":
       print(usage)
       return 0
