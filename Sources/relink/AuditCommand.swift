@@ -61,7 +61,7 @@ struct AuditCommand: Sendable {
   func run() throws(AuditLogError) -> Int32 {
     switch action {
     case .verify:
-      let (line, status) = verified()
+      let (line, status) = try verified()
       write(line)
       return status
     case .show:
@@ -73,7 +73,7 @@ struct AuditCommand: Sendable {
   }
 
   /// The closing line, and the exit status.
-  func verified() -> (line: String, status: Int32) {
+  func verified() throws(AuditLogError) -> (line: String, status: Int32) {
     do throws(AuditLog.VerificationError) {
       let summary = try AuditLog.verify(at: path, head: head, records: records)
       var notes: [String] = []
@@ -84,8 +84,8 @@ struct AuditCommand: Sendable {
       return ("\(path): \(summary.records) records hold\(note), head \(summary.head)", 0)
     } catch {
       switch error {
-      case .unreadable(let error): return (error.message, 1)
-      case .flawed(let flaw): return ("\(path):\(flaw.line): line \(flaw.line) \(flaw.message)", 1)
+      case .unreadable(let error): throw error
+      case .flawed(let flaw): return ("\(path):\(flaw.line): \(flaw.message)", 1)
       }
     }
   }

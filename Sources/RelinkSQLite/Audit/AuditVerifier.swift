@@ -91,19 +91,19 @@ package struct AuditVerifier {
       guard isBeingWritten else {
         throw torn?.flaw
           ?? flaw(
-            "is torn: the file ends in the middle of a record; a log that opens it accounts for that and goes on"
+            "this line is torn: the file ends in the middle of a record; a log that opens it accounts for that and goes on"
           )
       }
       summary.isBeingWritten = true
     }
     if let torn { throw torn.flaw }
-    guard chain.records > 0 else { throw flaw("is missing: the file holds no record") }
+    guard chain.records > 0 else { throw flaw("the file holds no record") }
     if let records = kept.records, chain.records < records {
-      throw flaw("is missing: \(records) records were kept note of, and \(chain.records) are there")
+      throw flaw("the end is missing: \(records) records were kept note of, and \(chain.records) are there")
     }
     if let head = kept.head, !hasMetKeptHead {
       throw flaw(
-        "is missing: no record has the hash \(head); the log was cut off before it, or written anew")
+        "no record has the hash \(head): the log was cut off before it, or written anew")
     }
     summary.records = chain.records
     summary.head = chain.head
@@ -118,10 +118,10 @@ package struct AuditVerifier {
     guard !isOverlong, line.count + piece.count <= AuditLine.limit else {
       if !isOverlong {
         isOverlong = true
-        try tear(line[...], flaw("is longer than a record can be"))
+        try tear(line[...], flaw("this line is longer than a record can be"))
         line.removeAll()
       }
-      return try tear(piece, flaw("is longer than a record can be"))
+      return try tear(piece, flaw("this line is longer than a record can be"))
     }
     line += piece
   }
@@ -132,16 +132,19 @@ package struct AuditVerifier {
       isOverlong = false
       lineNumber += 1
     }
-    guard !isOverlong else { return try tear([AuditLine.newline], flaw("is longer than a record can be")) }
+    guard !isOverlong else {
+      return try tear([AuditLine.newline], flaw("this line is longer than a record can be"))
+    }
     let record: ReadAuditRecord
     do throws(ReadAuditRecord.Flaw) {
       record = try ReadAuditRecord(line[...])
     } catch {
       switch error {
       // A torn line cannot end as a record does.
-      case .unsealed: return try tear(line[...] + [AuditLine.newline], flaw("is not a record"))
-      case .edited: throw torn?.flaw ?? flaw("was edited: its hash does not fit its text")
-      case .malformed: throw torn?.flaw ?? flaw("has a hash that fits, but not the form of a record")
+      case .unsealed: return try tear(line[...] + [AuditLine.newline], flaw("this line is not a record"))
+      case .edited: throw torn?.flaw ?? flaw("this line was edited: its hash does not fit its text")
+      case .malformed:
+        throw torn?.flaw ?? flaw("this line has a hash that fits, but not the form of a record")
       }
     }
     try accept(record)
@@ -163,14 +166,14 @@ package struct AuditVerifier {
       summary.tornBytes += UInt64(torn.length)
       self.torn = nil
     } else if record.kind == .repaired, record.plain("torn") != "0" {
-      throw flaw("accounts for torn bytes that are not there: they were removed or edited")
+      throw flaw("this record accounts for torn bytes that are not there: they were removed or edited")
     }
     try follow(record)
     switch record.kind {
     case .opened:
       summary.opened += 1
       guard record.plain("format") == "\(AuditChain.format)" else {
-        throw flaw("was written by a later version of the library: use that to verify the log")
+        throw flaw("this record was written by a later version of the library: use that to verify the log")
       }
     case .closed: summary.closed += 1
     case .lost: summary.lost &+= UInt64(record.plain("transitions") ?? "") ?? 0
@@ -184,19 +187,20 @@ package struct AuditVerifier {
       let missing = record.sequence - 1
       throw flaw(
         (missing == expected ? "record \(expected) is" : "records \(expected) to \(missing) are")
-          + " missing before it")
+          + " missing before this line")
     }
     if record.sequence < expected {
-      throw flaw("is record \(record.sequence) again, or in the wrong place, after record \(chain.records)")
+      throw flaw(
+        "record \(record.sequence) comes again, or in the wrong place, after record \(chain.records)")
     }
     guard record.previous == chain.head else {
-      throw flaw("does not continue the record before it: one of the two is another one than it was")
+      throw flaw("this record does not continue the one before it: one of the two is another one than it was")
     }
     chain.records = expected
     chain.head = record.hash
     if record.hash == kept.head { hasMetKeptHead = true }
     if let head = kept.head, kept.records == expected, record.hash != head {
-      throw flaw("is another record than the one whose hash was kept: the log was written anew")
+      throw flaw("this is another record than the one whose hash was kept: the log was written anew")
     }
   }
 }

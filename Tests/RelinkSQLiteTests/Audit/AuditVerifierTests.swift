@@ -57,7 +57,7 @@ struct AuditVerifierTests {
       #expect(verdict(bytes, head: log.chain.head).flaw != nil)
       #expect(verdict(bytes, records: 4).flaw != nil)
       if !isLast {
-        #expect(verdict(bytes).flaw?.message == "record \(removed + 1) is missing before it")
+        #expect(verdict(bytes).flaw?.message == "record \(removed + 1) is missing before this line")
       }
     }
   }
@@ -94,7 +94,7 @@ struct AuditVerifierTests {
     lines[2] = other.lines[2]
     let flaw = verdict(Array(lines.joined())).flaw
     #expect(flaw?.line == 3)
-    #expect(flaw?.message.hasPrefix("does not continue the record before it") == true)
+    #expect(flaw?.message.hasPrefix("this record does not continue the one before it") == true)
   }
 
   @Test("A log that was edited and hashed anew from there on is another one than was kept")
@@ -155,7 +155,7 @@ struct AuditVerifierTests {
     let log = SampleLog()
     for filler in [UInt8(ascii: "x"), 0] {
       let endless = log.bytes + [UInt8](repeating: filler, count: 3 << 19)
-      #expect(verdict(endless).flaw?.message == "is longer than a record can be")
+      #expect(verdict(endless).flaw?.message == "this line is longer than a record can be")
       #expect(verdict(endless).flaw?.line == 5)
     }
   }
@@ -173,7 +173,7 @@ struct AuditVerifierTests {
     ] {
       let hash = SHA256.digest(of: text.utf8).hexadecimal
       let flaw = verdict(Array("\(text),\"hash\":\"\(hash)\"}\n".utf8)).flaw
-      #expect(flaw?.message == "has a hash that fits, but not the form of a record", "\(text)")
+      #expect(flaw?.message == "this line has a hash that fits, but not the form of a record", "\(text)")
     }
   }
 
