@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
+#include <sys/timex.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,6 +83,11 @@ static int64_t read_clock(clockid_t clock) {
 int64_t relink_clock_monotonic(void) { return read_clock(CLOCK_MONOTONIC); }
 int64_t relink_clock_boot(void) { return read_clock(CLOCK_BOOTTIME); }
 int64_t relink_clock_wall(void) { return read_clock(CLOCK_REALTIME); }
+
+int relink_clock_is_synchronised(void) {
+  struct timex state = {0};
+  return adjtimex(&state) >= 0 && !(state.status & STA_UNSYNC);
+}
 
 struct start {
   void (*body)(void *);

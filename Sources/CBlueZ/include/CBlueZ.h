@@ -44,6 +44,8 @@ int relink_timerfd_arm(int descriptor, int64_t nanoseconds);
 int64_t relink_clock_monotonic(void);
 int64_t relink_clock_boot(void);
 int64_t relink_clock_wall(void);
+/// Whether the kernel counts CLOCK_REALTIME as synchronised.
+int relink_clock_is_synchronised(void);
 
 // MARK: threads
 

@@ -12,6 +12,14 @@ public protocol SessionExecutor: SerialExecutor, TaskExecutor {
   /// The three clocks at once. May be read on any thread.
   func timestamp() -> Timestamp
 
+  /// The name of this start of the machine, by which a later process knows whether boot time has gone on; nil where there
+  /// is none. May be read on any thread.
+  var bootID: String? { get }
+
+  /// Whether the system clock is known to be right, to about a second: synchronised with a time server. May be read on
+  /// any thread.
+  var isWallClockRight: Bool { get }
+
   /// Runs `work` on the executor, after everything that was posted or enqueued before; never inside this call.
   ///
   /// May be called on any thread.
@@ -40,4 +48,12 @@ public struct TimerID: Hashable, Sendable {
     self.owner = ObjectIdentifier(owner)
     self.number = number
   }
+}
+
+extension SessionExecutor {
+  /// Unknown: limits that were set before a restart are taken from the system clock.
+  public var bootID: String? { nil }
+
+  /// Not known to be right.
+  public var isWallClockRight: Bool { false }
 }

@@ -21,6 +21,22 @@ public struct Configuration: Sendable {
   /// The bounds of the operation journal.
   public var journal: JournalPolicy
 
+  /// Where durable operations are recorded; nil where there are none.
+  public var store: (any JournalStore)?
+
+  /// Who uses the device: a name for people, in the store and in the audit log.
+  public var owner: String
+
+  /// The number of the claim on the device's durable journal, where several hosts share a store and somebody decides
+  /// between them; nil lets the store count.
+  public var epoch: UInt64?
+
+  /// Where every transition of the journal is put down.
+  public var audit: (any AuditSink)?
+
+  /// Probes that durable operations refer to by name.
+  public var probes: [String: Probe.Look]
+
   /// How long one dial listens for an absent device before it is renewed; nil leaves it to the transport.
   public var dialLimit: Duration?
 
@@ -30,30 +46,20 @@ public struct Configuration: Sendable {
   /// Makes a configuration; everything has a default.
   public init(
     setup: Setup? = nil, reconnection: ReconnectionPolicy = .standard, deadlines: Deadlines = .standard,
-    journal: JournalPolicy = .standard, dialLimit: Duration? = nil, seed: UInt64? = nil
+    journal: JournalPolicy = .standard, store: (any JournalStore)? = nil, owner: String = "",
+    epoch: UInt64? = nil, audit: (any AuditSink)? = nil, probes: [String: Probe.Look] = [:],
+    dialLimit: Duration? = nil, seed: UInt64? = nil
   ) {
     self.setup = setup
     self.reconnection = reconnection
     self.deadlines = deadlines
     self.journal = journal
+    self.store = store
+    self.owner = owner
+    self.epoch = epoch
+    self.audit = audit
+    self.probes = probes
     self.dialLimit = dialLimit
     self.seed = seed
-  }
-}
-
-/// What an app decides about one write.
-public struct WriteOptions: Hashable, Sendable {
-  /// When the call ends at the latest.
-  public var deadline: Deadline
-
-  /// Whether a value that does not fit into one PDU may go through the device's prepare queue, in several.
-  ///
-  /// Without it such a value is refused before anything is sent.
-  public var allowsLong: Bool
-
-  /// Makes options.
-  public init(within deadline: Deadline = .default, allowsLong: Bool = false) {
-    self.deadline = deadline
-    self.allowsLong = allowsLong
   }
 }

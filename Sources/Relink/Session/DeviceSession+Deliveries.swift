@@ -68,13 +68,16 @@ extension DeviceSession {
       publisher.publish([], machine.snapshot)
       return
     }
-    let now = executor.now
-    let (settled, count) = journal.linkLost(
-      current.generation, reason: loss.reason, inDoubt: inDoubt, now: now)
+    let now = executor.timestamp()
+    let lost = operations.linkLost(current.generation, reason: loss.reason, inDoubt: inDoubt, now: now)
     scope.markInDoubt(inDoubt)
-    perform(machine.linkClosed(id, loss, inDoubt: count, now: now))
-    leaveLink(goneAt: now)
-    for settlement in settled { settle(settlement) }
+    perform(
+      machine.linkClosed(
+        id, loss, inDoubt: OpenOffers(inDoubt: lost.inDoubt, unconfirmed: lost.unconfirmed),
+        now: now.monotonic))
+    leaveLink(goneAt: now.monotonic)
+    for settlement in lost.settled { settle(settlement) }
+    journalChanged()
   }
 
   fileprivate func answered(
@@ -86,12 +89,18 @@ extension DeviceSession {
       stepAnswered(answer, on: id)
     } else if let waiter = scope.answered(request, with: answer) {
       waiter.continuation.resume(returning: waiter.outcome)
-    } else if let settlement = journal.answered(request, with: answer) {
+    } else if let settlement = operations.answered(request, with: answer, now: journalTime) {
       settle(settlement)
     } else if let failed = subscriptions.answered(request, answer.onSubscription) {
       fail(failed, with: answer.subscriptionError)
     }
+    journalChanged()
     offerLater()
+  }
+
+  /// The time where the journal needs it, which costs more than all the rest of an answer.
+  private var journalTime: Timestamp {
+    operations.wantsTime ? executor.timestamp() : Timestamp(monotonic: .zero, bootTime: 0, wall: 0)
   }
 
   fileprivate func received(

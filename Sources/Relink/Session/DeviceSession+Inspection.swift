@@ -2,6 +2,6 @@
 extension DeviceSession {
   /// How many callers wait for an outcome or for ready, and how many operations are unsettled.
   package var openWork: (waiters: Int, unsettled: Int) {
-    (operationWaiters.count + connectWaiters.count, journal.entries.count)
+    (waiters.count + connectWaiters.count, operations.entries.count)
   }
 }

@@ -20,18 +20,37 @@ extension DeviceSession {
   /// Writes the value of a characteristic, and waits for the device's response.
   ///
   /// Waits for ready. When the link dies under it, `idempotency` decides: an idempotent write is offered again after
-  /// the reconnection, another one ends as `indeterminate` and is never sent twice. It ends within the deadline in
-  /// `options`, by default ``Deadlines/operation``; cancelling ends it at once, as `notSent` or `indeterminate`. After
-  /// ``disconnect()`` it is not sent, at once, until ``connect(within:)``.
+  /// the reconnection, a verified one is looked at first, another one ends as `indeterminate` and is never sent twice.
+  /// It ends within the deadline in `options`, by default ``Deadlines/operation``, a durable one at most a second later;
+  /// cancelling ends it at once, as `notSent` or `indeterminate`. After ``disconnect()`` it is not sent, at once, until
+  /// ``connect(within:)``.
+  ///
+  /// With an `id` that is known already it is no second write: it waits for the first, or returns the outcome that was
+  /// kept. Cancelling one of several callers ends his wait alone, with `cancelled`.
   /// - Throws: an error with the outcome in it: `rejected`, `notSent`, `indeterminate`, `characteristicNotFound`.
   public nonisolated func write(
     _ bytes: some Collection<UInt8> & Sendable, to characteristic: Characteristic,
-    idempotency: Idempotency, options: WriteOptions = WriteOptions()
+    idempotency: Idempotency, id: OperationID? = nil, options: WriteOptions = WriteOptions()
   ) async throws(RelinkError) {
     let value = Array(bytes)
     _ = try await run(
       options.allowsLong ? .writeLong(characteristic, value) : .write(characteristic, value), idempotency,
-      within: options.deadline)
+      within: options.deadline, id: id, options: options)
+  }
+
+  /// Writes several values that belong together: each part is verified, then all are executed at once.
+  ///
+  /// What Core Specification Vol 3 Part G 4.9.5 calls reliable writes. Waits, settles and is repeated like
+  /// ``write(_:to:idempotency:id:options:)``; until the values are executed nothing takes effect, and a link that is lost
+  /// before that causes no doubt. ``WriteOptions/allowsLong`` makes no difference. It ends within the deadline in
+  /// `options`.
+  /// - Throws: an error with the outcome in it: `rejected`, `notSent`, `indeterminate`, `characteristicNotFound`.
+  public nonisolated func writeReliably(
+    _ writes: [ReliableWrite], idempotency: Idempotency, id: OperationID? = nil,
+    options: WriteOptions = WriteOptions()
+  ) async throws(RelinkError) {
+    _ = try await run(
+      .writeReliably(writes), idempotency, within: options.deadline, id: id, options: options)
   }
 
   /// Writes the value of a characteristic without asking for a response.
@@ -42,10 +61,11 @@ extension DeviceSession {
   /// - Throws: an error with the outcome in it: `notSent`, `indeterminate`, `characteristicNotFound`.
   public nonisolated func writeWithoutResponse(
     _ bytes: some Collection<UInt8> & Sendable, to characteristic: Characteristic,
-    idempotency: Idempotency, options: WriteOptions = WriteOptions()
+    idempotency: Idempotency, id: OperationID? = nil, options: WriteOptions = WriteOptions()
   ) async throws(RelinkError) {
     _ = try await run(
-      .writeWithoutResponse(characteristic, Array(bytes)), idempotency, within: options.deadline)
+      .writeWithoutResponse(characteristic, Array(bytes)), idempotency, within: options.deadline, id: id,
+      options: options)
   }
 
   /// The services of the device as its attribute table shows them now.
@@ -64,21 +84,26 @@ extension DeviceSession {
   // MARK: The way through the journal
 
   private nonisolated func run(
-    _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline
+    _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline, id: OperationID? = nil,
+    options: WriteOptions? = nil
   ) async throws(RelinkError) -> GATTAnswer {
     // A caller whose task prefers the executor saves two changes of executor: they would cost more than everything
     // else that a request takes.
     let caller: (any Actor)? = #isolation
-    let (id, outcome) =
+    let (number, result) =
       caller == nil && staysOnExecutor
-      ? await perform(request, idempotency, within: limit)
-      : await performIsolated(request, idempotency, within: limit)
-    switch outcome {
-    case .succeeded(let answer): return answer
-    case .rejected, .notSent, .indeterminate:
+      ? await perform(request, idempotency, within: limit, id, options)
+      : await performIsolated(request, idempotency, within: limit, id, options)
+    let name = id ?? OperationID(number)
+    switch result {
+    case .settled(.succeeded(let answer), _): return answer
+    case .settled(let outcome, _):
       throw RelinkError(
-        operation: OperationID(id), outcome: outcome, request: request,
-        disconnect: publisher.snapshot.lastDisconnect)
+        operation: name, outcome: outcome, request: request, disconnect: publisher.snapshot.lastDisconnect)
+    case .detached:
+      throw RelinkError(
+        .cancelled, "The caller was cancelled; the operation goes on for others that wait for it.",
+        operation: name)
     }
   }
 
@@ -94,19 +119,22 @@ extension DeviceSession {
 
   /// Takes an operation through the journal for any caller.
   ///
-  /// What ``perform(_:_:within:)`` does, isolated: the closures of a function that is not would leave the executor.
+  /// What ``perform(_:_:within:_:_:)`` does, isolated: the closures of a function that is not would leave the executor.
   private func performIsolated(
-    _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline
-  ) async -> (OperationNumber, Outcome<GATTAnswer>) {
+    _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline, _ id: OperationID?,
+    _ options: WriteOptions?
+  ) async -> (OperationNumber, CallResult) {
     lastOperation += 1
-    let id = OperationNumber(rawValue: lastOperation)
-    let outcome = await withTaskCancellationHandler {
-      await withCheckedContinuation { admit(id, request, idempotency, within: limit, $0) }
+    let number = OperationNumber(rawValue: lastOperation)
+    let result = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        admit(number, request, idempotency, within: limit, id, options, continuation)
+      }
     } onCancel: {
       // Runs after the admission above, since that happens without leaving the executor.
-      executor.post { self.assumeIsolated { $0.cancelOperation(id) } }
+      executor.post { self.assumeIsolated { $0.callCancelled(number) } }
     }
-    return (id, outcome)
+    return (number, result)
   }
 
   private nonisolated func nextOperation() -> OperationNumber {
@@ -118,76 +146,161 @@ extension DeviceSession {
 
   /// Takes an operation through the journal for a caller that stays on the executor.
   private nonisolated func perform(
-    _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline
-  ) async -> (OperationNumber, Outcome<GATTAnswer>) {
-    let id = nextOperation()
-    let outcome = await withTaskCancellationHandler {
-      await withCheckedContinuation { (continuation: CheckedContinuation<Outcome<GATTAnswer>, Never>) in
+    _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline, _ id: OperationID?,
+    _ options: WriteOptions?
+  ) async -> (OperationNumber, CallResult) {
+    let number = nextOperation()
+    let result = await withTaskCancellationHandler {
+      await withCheckedContinuation { (continuation: OperationWaiters.Continuation) in
         // A caller without isolation leaves the executor and comes back on the way here. A cancellation of that time
         // finds nothing to cancel, so it is looked for once more.
-        guard !Task.isCancelled else { return continuation.resume(returning: .notSent(.cancelled)) }
-        assumeIsolated { $0.admit(id, request, idempotency, within: limit, continuation) }
+        guard !Task.isCancelled else { return continuation.resume(returning: .refused(.cancelled)) }
+        assumeIsolated { $0.admit(number, request, idempotency, within: limit, id, options, continuation) }
       }
     } onCancel: {
-      executor.post { self.assumeIsolated { $0.cancelOperation(id) } }
+      executor.post { self.assumeIsolated { $0.callCancelled(number) } }
     }
-    return (id, outcome)
+    return (number, result)
+  }
+
+  /// What the journal has to know of a call that is made now.
+  func operationCall(
+    _ number: OperationNumber, _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline,
+    _ id: OperationID?, _ options: WriteOptions?, now: Timestamp
+  ) -> OperationJournal.Call {
+    let journalled = options?.journalled(at: now)
+    var name = id
+    if name == nil, journalled?.durability == .durable { name = newLastingID() }
+    return OperationJournal.Call(
+      number: number, id: name, request: request, idempotency: idempotency,
+      deadline: limit.instant(from: now.monotonic, default: configuration.deadlines.operation),
+      options: journalled, readyOn: machine.isOffering ? machine.currentLink?.generation : nil)
   }
 
   private func admit(
-    _ id: OperationNumber, _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline,
-    _ continuation: CheckedContinuation<Outcome<GATTAnswer>, Never>
+    _ number: OperationNumber, _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline,
+    _ id: OperationID?, _ options: WriteOptions?, _ continuation: OperationWaiters.Continuation
   ) {
-    let now = executor.now
-    let deadline = limit.instant(from: now, default: configuration.deadlines.operation)
-    if !machine.isOffering {
-      switch machine.workArrived(now: now) {
-      case .refuse(let reason): return continuation.resume(returning: .notSent(reason))
-      case .wait(let actions): perform(actions)
+    let now = executor.timestamp()
+    let call = operationCall(number, request, idempotency, within: limit, id, options, now: now)
+    switch enter(call, now: now) {
+    case .waits(let number):
+      if number == call.number {
+        waiters[number] = OperationWaiters(first: (number, continuation))
+      } else {
+        waiters[number, default: OperationWaiters()].joined.append((call.number, continuation))
+        joinedCalls[call.number] = number
       }
-    }
-    switch journal.operationRequested(id, request, idempotency: idempotency, deadline: deadline) {
-    case .full(let limit):
-      continuation.resume(returning: .notSent(.journalFull(limit: limit)))
-    case .recorded(let timer):
-      operationWaiters[id] = continuation
-      if let timer { setJournalTimer(timer) }
+      journalChanged()
       offerOperations()
+    case .ended(let result):
+      continuation.resume(returning: result)
+      journalChanged()
     }
   }
 
-  private func cancelOperation(_ id: OperationNumber) {
-    if let request = journal.outstandingRequest(of: id) { callOff(request) }
-    guard let cancelled = journal.cancelled(id) else { return }
+  /// What becomes of a call that has come.
+  enum Entrance {
+    /// It waits for this operation.
+    case waits(OperationNumber)
+    /// It has its result.
+    case ended(CallResult)
+  }
+
+  /// Takes a call into the journal, and asks for a link where it needs one.
+  func enter(_ call: OperationJournal.Call, now: Timestamp) -> Entrance {
+    if !machine.isOffering {
+      switch machine.workArrived(now: now.monotonic) {
+      case .refuse(let reason):
+        // What is known already needs no link.
+        if let id = call.id, let known = operations.lookUp(id, call, now: now) {
+          return entrance(known, call)
+        }
+        return .ended(.refused(reason))
+      case .wait(let actions): perform(actions)
+      }
+      if call.options?.ifUnavailable == .fail, machine.adapter != .on {
+        return .ended(.refused(.adapterUnavailable(machine.adapter)))
+      }
+    }
+    if call.options?.durability == .durable { openStore() }
+    return entrance(operations.operationRequested(call, now: now), call)
+  }
+
+  private func entrance(_ admission: OperationJournal.Admission, _ call: OperationJournal.Call) -> Entrance {
+    switch admission {
+    case .refused(let reason): return .ended(.refused(reason))
+    case .kept(let outcome):
+      if let id = call.id { recovery.remove(id) }
+      return .ended(CallResult(kept: outcome))
+    case .joined(let number): return .waits(number)
+    case .recorded(let timer, let superseded):
+      if let timer { setJournalTimer(timer) }
+      for settlement in superseded { settle(settlement) }
+      return .waits(call.number)
+    }
+  }
+
+  // MARK: Ends
+
+  /// A caller was cancelled: his operation ends, unless others wait for it too.
+  private func callCancelled(_ call: OperationNumber) {
+    let number = joinedCalls[call] ?? call
+    guard var others = waiters[number] else { return }
+    if let continuation = others.remove(call), !others.isEmpty {
+      joinedCalls[call] = nil
+      waiters[number] = others
+      continuation.resume(returning: .detached)
+    } else {
+      endOperation(number)
+    }
+  }
+
+  /// Ends an operation for everybody who waits for it.
+  func endOperation(_ number: OperationNumber) {
+    if let request = operations.outstandingRequest(of: number) { callOff(request) }
+    guard let cancelled = operations.cancelled(number, now: executor.timestamp()) else { return }
     finish(cancelled)
   }
 
-  private func setJournalTimer(_ instant: MonotonicInstant) {
+  func setJournalTimer(_ instant: MonotonicInstant) {
     executor.setTimer(timerID(Self.journalTimer), at: instant) { [weak self] in
       self?.assumeIsolated { $0.journalTimerFired() }
     }
   }
 
   private func journalTimerFired() {
-    let now = executor.now
-    for request in journal.outstandingRequests(overdueAt: now) { callOff(request) }
-    let (expired, next) = journal.timerFired(now: now)
+    let now = executor.timestamp()
+    for request in operations.outstandingRequests(overdueAt: now.monotonic) { callOff(request) }
+    let (expired, next) = operations.timerFired(now: now)
     if let next { setJournalTimer(next) }
-    for one in expired { finish(one) }
+    for one in expired where one.settlement != nil { finish(one) }
+    journalChanged()
+    if expired.contains(where: \.dropsLink) { giveLinkUp(LinkLoss(.operationExpired)) }
+    offerOperations()
   }
 
   /// Tells the link that nobody waits for a request any more; what it can still stop causes no doubt.
   func callOff(_ request: RequestID) {
-    if link?.abandon(request) == true { journal.offerDisproven(request) }
+    if link?.abandon(request) == true { operations.offerDisproven(request) }
   }
 
-  private func finish(_ abandonment: OperationJournal.Abandonment) {
-    settle(abandonment.settlement)
+  func finish(_ abandonment: OperationJournal.Abandonment) {
+    if let settlement = abandonment.settlement { settle(settlement) }
+    journalChanged()
     offerOperations()
   }
 
   func settle(_ settlement: Settlement) {
-    operationWaiters.removeValue(forKey: settlement.id)?.resume(returning: settlement.outcome)
+    if probe?.number == settlement.number { endProbe() }
+    guard let waiting = waiters.removeValue(forKey: settlement.number) else { return }
+    if let first = waiting.first, waiting.joined.isEmpty, waiting.cells.isEmpty {
+      first.continuation.resume(returning: .settled(settlement.outcome, settlement.confirmation))
+    } else {
+      for (call, _) in waiting.joined { joinedCalls[call] = nil }
+      waiting.resume(.settled(settlement.outcome, settlement.confirmation), settlement.confirmed)
+    }
+    if waiting.hasCalls, let id = settlement.durableID { delivered(id) }
   }
 
   // MARK: Offering
@@ -196,7 +309,8 @@ extension DeviceSession {
   var hasSomethingToOffer: Bool {
     if machine.isPreparing { return true }
     if scope.hasWaiting || (step != nil && step?.id == nil) { return true }
-    return machine.isOffering && (journal.hasQueued || subscriptions.nextRequest() != nil)
+    return machine.isOffering
+      && (operations.hasQueued || subscriptions.nextRequest() != nil || exclusive.hasWaiting)
   }
 
   /// Goes on with whatever the session's state allows to be asked of the link.
@@ -209,23 +323,46 @@ extension DeviceSession {
 
   /// Offers what waits in the journal, in its order, as far as the link takes it.
   func offerOperations() {
-    guard machine.isOffering, link != nil else { return }
+    guard machine.isOffering, link != nil, !isExclusive() else { return }
     offerSubscriptions()
+    let now = executor.timestamp()
+    // Time that was slept through counts: what is too late by now is not offered.
+    if operations.noteSuspension(now) { return journalTimerFired() }
+    beginProbe(now: now)
     while let link, let generation = machine.currentLink?.generation {
       let room: OperationJournal.Room =
         outstanding < linkCapabilities.maximumOutstanding ? .any : .withoutResponse
-      guard let entry = journal.nextOffer(taking: room) else { return }
-      let request = newRequestID(for: entry.request)
-      journal.offering(entry.id, as: request, on: generation, now: executor.timestamp())
-      switch link.perform(entry.request.fitted(to: link), id: request) {
-      case .accepted:
-        if !request.isWithoutResponse { outstanding += 1 }
-      case .refused(let refusal) where refusal.isPermanent:
-        if let settlement = journal.offerRefused(entry.id, refusal) { settle(settlement) }
-      case .later, .refused:
-        journal.offerNotTaken(entry.id)
-        return
+      let facts = OperationJournal.LinkFacts(
+        generation, security: operations.wantsSecurity ? link.capabilities.security : .none)
+      switch operations.next(taking: room, on: facts, now: now) {
+      case .nothing:
+        operations.marksWanted(on: generation, now: now)
+        return journalChanged()
+      case .settled(let settlement):
+        settle(settlement)
+      case .offer(let number, let request):
+        guard offer(number, request, on: link, generation, now: now) else { return journalChanged() }
       }
+    }
+  }
+
+  /// Hands one operation over; whether the link may be asked for more.
+  private func offer(
+    _ number: OperationNumber, _ request: GATTRequest, on link: any Link, _ generation: Generation,
+    now: Timestamp
+  ) -> Bool {
+    let id = newRequestID(for: request)
+    operations.offering(number, as: id, on: generation, now: now)
+    switch link.perform(request.fitted(to: link), id: id) {
+    case .accepted:
+      if !id.isWithoutResponse { outstanding += 1 }
+      return true
+    case .refused(let refusal) where refusal.isPermanent:
+      if let settlement = operations.offerRefused(number, refusal, now: now) { settle(settlement) }
+      return true
+    case .later, .refused:
+      operations.offerNotTaken(number, now: now)
+      return false
     }
   }
 

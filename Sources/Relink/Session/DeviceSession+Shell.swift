@@ -18,7 +18,7 @@ extension DeviceSession {
 
   /// How many operations the link in use owes an answer.
   var outstandingOperations: Int {
-    journal.entries.count { $0.state != .queued && $0.lastOffer != nil }
+    operations.outstandingRequests().count
   }
 
   /// Performs the actions in their order; the events among them go out together, before anything else.
@@ -27,7 +27,11 @@ extension DeviceSession {
       if case .publish(let event) = action { event } else { nil }
     }
     if !events.isEmpty { publisher.publish(events, machine.snapshot) }
+    for case .ready(let readiness) in events {
+      operations.becameReady(on: readiness.generation, readiness.continuity)
+    }
     for action in actions { perform(action) }
+    if machine.adapter != .on, events.contains(where: \.isWaiting) { failUnavailable(machine.adapter) }
   }
 
   private func perform(_ action: SessionStateMachine.Action) {
@@ -42,6 +46,11 @@ extension DeviceSession {
       link = links[id]
       linkCapabilities = link?.capabilities ?? LinkCapabilities()
       outstanding = 0
+      // The mark of what will be offered first is committed while the link is made ready.
+      if let generation = machine.currentLink?.generation {
+        operations.marksWanted(on: generation, now: executor.timestamp())
+        journalChanged()
+      }
     case .closeLink(let id):
       if link?.id == id { leaveLink(goneAt: nil) }
       links[id]?.close()
@@ -51,8 +60,7 @@ extension DeviceSession {
       offerScoped()
       offerOperations()
     case .settleOperations(let notSent, let doubt):
-      for settled in journal.settleAll(notSent: notSent, doubt: doubt) { settle(settled.settlement) }
-      executor.cancelTimer(timerID(Self.journalTimer))
+      settleOperations(notSent, doubt)
     case .resume(let ids, let result):
       for id in ids { connectWaiters.removeValue(forKey: id)?.resume(returning: result) }
     case .askAdapterState:
@@ -75,6 +83,8 @@ extension DeviceSession {
     setup?.cancel()
     setup = nil
     subscriptions.linkLost()
+    endProbe()
+    exclusive.linkLost()
     for waiter in scope.linkLost(reason: machine.lastDisconnect?.reason ?? .unknown, goneAt: instant) {
       waiter.continuation.resume(returning: waiter.outcome)
     }
@@ -112,7 +122,7 @@ extension DeviceSession {
 
   func stepAnswered(_ answer: Result<GATTAnswer, GATTFailure>, on link: LinkID) {
     step = nil
-    machine.roundTripsCounted(self.link?.roundTrips ?? 0)
+    measureLink()
     switch answer {
     case .success(.mtu(let mtu)):
       perform(machine.mtuExchanged(mtu))
@@ -131,23 +141,60 @@ extension DeviceSession {
     }
   }
 
+  private func measureLink() {
+    guard let link else { return }
+    machine.roundTripsCounted(link.roundTrips, security: link.capabilities.security)
+  }
+
   private func stepFailed(_ loss: LinkLoss, on link: LinkID) {
-    let now = executor.now
-    guard !machine.isPreparing, let current = machine.currentLink, current.id == link else {
-      return perform(machine.preparationFailed(on: link, loss, inDoubt: 0, now: now))
+    guard !machine.isPreparing, machine.currentLink?.id == link else {
+      return perform(machine.preparationFailed(on: link, loss, inDoubt: 0, now: executor.now))
     }
     // The table of a ready session cannot be learnt again: without it no operation can be addressed.
-    let (settled, count) = journal.linkLost(
-      current.generation, reason: loss.reason, inDoubt: journal.outstandingRequests(), isGone: false, now: now
-    )
-    perform(machine.revalidationFailed(on: link, loss, inDoubt: count, now: now))
-    for settlement in settled { settle(settlement) }
+    giveLinkUp(loss)
+  }
+
+  /// Ends the link of a ready session from here, and goes on with the next one.
+  func giveLinkUp(_ loss: LinkLoss) {
+    guard let current = machine.currentLink, !machine.isPreparing else { return }
+    let now = executor.timestamp()
+    let lost = operations.linkLost(
+      current.generation, reason: loss.reason, inDoubt: operations.outstandingRequests(), isGone: false,
+      now: now)
+    perform(
+      machine.linkGivenUp(
+        on: current.id, loss, inDoubt: OpenOffers(inDoubt: lost.inDoubt, unconfirmed: lost.unconfirmed),
+        now: now.monotonic))
+    for settlement in lost.settled { settle(settlement) }
+    journalChanged()
+  }
+
+  /// No link can come for now: those operations settle that were not to wait for one.
+  private func failUnavailable(_ state: AdapterState) {
+    for one in operations.linkUnavailable(state, now: executor.timestamp()) {
+      if let settlement = one.settlement { settle(settlement) }
+    }
+    journalChanged()
+  }
+
+  /// Nobody is going to bring a link: what waits settles.
+  private func settleOperations(_ notSent: NotSentReason, _ doubt: Doubt.Cause) {
+    refuseTurns(notSent)
+    // A session that was let go of, and not closed, leaves its durable operations to the next one.
+    let isReleased = machine.snapshot.state == .ended(.released)
+    let settled = operations.settleAll(
+      notSent: notSent, doubt: doubt, keepingDurable: isReleased, now: executor.timestamp())
+    for one in settled {
+      if let settlement = one.settlement { settle(settlement) }
+    }
+    if operations.entries.isEmpty { executor.cancelTimer(timerID(Self.journalTimer)) }
+    journalChanged()
   }
 
   func restoreSubscriptions() {
     offerSubscriptions()
     guard subscriptions.isRestored else { return }
-    machine.roundTripsCounted(link?.roundTrips ?? 0)
+    measureLink()
     perform(machine.subscriptionsRestored(now: executor.now))
   }
 
@@ -172,7 +219,7 @@ extension DeviceSession {
   ) {
     switch result {
     case .success(let continuity):
-      machine.roundTripsCounted(self.link?.roundTrips ?? 0)
+      measureLink()
       perform(machine.setupFinished(on: generation, continuity, now: executor.now))
     case .failure(let error):
       let loss = LinkLoss(.setupFailed, evidence: [.observation("\(error)")])
@@ -192,4 +239,11 @@ extension DeviceSession {
 extension RequestID {
   /// Whether the request flows beside those that await an answer.
   var isWithoutResponse: Bool { rawValue & 1 == 1 }
+}
+
+extension ConnectionEvent {
+  /// Whether the session says that something has to happen before the next attempt.
+  fileprivate var isWaiting: Bool {
+    if case .waiting = self { true } else { false }
+  }
 }

@@ -22,7 +22,7 @@ public actor DeviceSession {
 
   // The machines that decide, and what the shell keeps for them.
   var machine: SessionStateMachine
-  var journal: OperationJournal
+  var operations: OperationJournal
   var subscriptions = SubscriptionsStateMachine()
   var scope = ScopedRequests()
 
@@ -38,7 +38,18 @@ public actor DeviceSession {
   var setup: AppTask?
   var services: [DiscoveredService] = []
 
-  var operationWaiters = KeyedList<OperationNumber, CheckedContinuation<Outcome<GATTAnswer>, Never>>()
+  var waiters = KeyedList<OperationNumber, OperationWaiters>()
+  /// Calls that wait for an operation that an earlier call began with.
+  var joinedCalls: [OperationNumber: OperationNumber] = [:]
+  /// Who waits until a durable operation is recorded.
+  var recordings: [OperationNumber: [CheckedContinuation<Void, Never>]] = [:]
+  var exclusive = ExclusiveTurns()
+  var probe: RunningProbe?
+  var claim: JournalClaim?
+  /// What the names of durable operations are drawn from.
+  private var names: SplitMix
+  nonisolated let journalFeed = JournalFeed()
+  nonisolated let recovery = RecoveryFeed()
   var connectWaiters = KeyedList<
     ConnectWaiterID, CheckedContinuation<SessionStateMachine.ConnectResult, Never>
   >()
@@ -68,15 +79,28 @@ public actor DeviceSession {
     self.configuration = configuration
     executor = transport.executor
     var generator = SystemRandomNumberGenerator()
+    let seed = configuration.seed ?? generator.next()
+    let now = transport.executor.timestamp()
     let machine = SessionStateMachine(
-      policy: configuration.reconnection, hasSetup: configuration.setup != nil,
-      seed: configuration.seed ?? generator.next(), now: transport.executor.now)
+      policy: configuration.reconnection, hasSetup: configuration.setup != nil, seed: seed, now: now.monotonic
+    )
+    // A later session with the same seed must not give the same names.
+    names = SplitMix(seed: seed ^ UInt64(bitPattern: now.wall))
     self.machine = machine
-    journal = OperationJournal(policy: configuration.journal)
+    var operations = OperationJournal(
+      policy: configuration.journal, hasStore: configuration.store != nil, bootID: transport.executor.bootID,
+      now: now)
+    operations.isObserved = configuration.audit != nil
+    self.operations = operations
     publisher = EventPublisher(machine.snapshot)
     let receiver = LinkReceiver(self)
     try transport.register(receiver, for: device)
     self.receiver.withLock { $0 = receiver }
+    guard configuration.store != nil else { return }
+    // What an earlier process left goes on by itself.
+    executor.post { [weak self] in
+      self?.assumeIsolated { $0.openStore() }
+    }
   }
 
   isolated deinit {
@@ -124,7 +148,8 @@ public actor DeviceSession {
   /// itself: see ``Attempt/cancel()``.
   public func disconnect() async {
     callOffEverything()
-    perform(machine.disconnectRequested(inDoubt: outstandingOperations, now: executor.now))
+    perform(
+      machine.disconnectRequested(inDoubt: OpenOffers(inDoubt: outstandingOperations), now: executor.now))
   }
 
   /// Ends the session: the last event is `ended`, and every call and stream ends.
@@ -133,7 +158,8 @@ public actor DeviceSession {
   /// session from then on.
   public func close() async {
     callOffEverything()
-    perform(machine.endRequested(.closed, inDoubt: outstandingOperations, now: executor.now))
+    perform(
+      machine.endRequested(.closed, inDoubt: OpenOffers(inDoubt: outstandingOperations), now: executor.now))
     end()
   }
 
@@ -177,9 +203,18 @@ public actor DeviceSession {
 
   // MARK: Parts
 
+  /// A name for a durable operation that was given none.
+  func newLastingID() -> OperationID? {
+    let text = (0..<2).map { _ in
+      let digits = String(names.next(), radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+    return OperationID(text.joined())
+  }
+
   /// Stops what the link in use can still stop, before the link is closed.
   private func callOffEverything() {
-    for request in journal.outstandingRequests() { callOff(request) }
+    for request in operations.outstandingRequests() { callOff(request) }
   }
 
   /// Takes the session out of its transport, once.
@@ -191,13 +226,16 @@ public actor DeviceSession {
     links.removeAll()
     attempts.removeAll()
     for timer in SessionStateMachine.Timer.allCases { executor.cancelTimer(timerID(timer.rawValue)) }
-    executor.cancelTimer(timerID(Self.journalTimer))
+    executor.cancelTimer(timerID(Self.clockTimer))
+    if operations.entries.isEmpty { executor.cancelTimer(timerID(Self.journalTimer)) }
     let error = RelinkError(.ended, "The session has ended; make a new one to go on.")
+    journalFeed.finish()
+    recovery.finish()
     for id in subscriptions.sessionEnded() { consumers.removeValue(forKey: id)?.finish(error) }
   }
 
   private func connectCancelled(_ id: ConnectWaiterID) {
-    let hasOtherWork = !journal.entries.isEmpty || subscriptions.hasConsumers
+    let hasOtherWork = !operations.entries.isEmpty || subscriptions.hasConsumers
     perform(machine.connectCancelled(id, hasOtherWork: hasOtherWork, now: executor.now))
   }
 

@@ -25,6 +25,12 @@ struct KeyedList<Key: RawRepresentable, Value> where Key.RawValue: FixedWidthInt
     }
   }
 
+  /// The value under a key, which is put there first if there is none.
+  subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
+    get { self[key] ?? value() }
+    set { self[key] = newValue }
+  }
+
   mutating func removeValue(forKey key: Key) -> Value? {
     let position = position(of: key.rawValue)
     return isFound(key.rawValue, at: position) ? entries.remove(at: position).value : nil

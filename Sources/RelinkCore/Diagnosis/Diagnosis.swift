@@ -4,12 +4,12 @@
 /// confidence and never the advice to remove a pairing.
 enum Diagnosis {
   static func diagnose(
-    _ loss: LinkLoss, generation: Generation?, willReconnect: Bool, inDoubt: Int
+    _ loss: LinkLoss, generation: Generation?, willReconnect: Bool, inDoubt: OpenOffers
   ) -> DisconnectInfo {
     DisconnectInfo(
       reason: loss.reason, evidence: loss.evidence, confidence: confidence(in: loss),
       recovery: recovery(from: loss.reason), willReconnect: willReconnect,
-      generation: generation, inDoubt: inDoubt)
+      generation: generation, inDoubt: inDoubt.inDoubt, unconfirmed: inDoubt.unconfirmed)
   }
 
   private static func confidence(in loss: LinkLoss) -> Confidence {

@@ -1,309 +1,394 @@
 internal import BluetoothWire
 
 /// The record of all operations that have no outcome yet: which may be offered, in which order, and what becomes of
-/// them when a link dies.
+/// them when a link dies, or the process.
 ///
-/// Three rules, each in one place:
-/// - *Order*: an operation may be offered when no earlier unsettled operation shares its `OrderKey`; among those
-///   that may, call order decides (``nextOffer(taking:)``).
+/// The rules, each in one place:
+/// - *Order*: an operation may be offered when no earlier unsettled operation shares one of its keys; among those that
+///   may, priority and then call order decide (`OperationJournal+Order.swift`).
 /// - *Marking*: an operation is marked offered before its bytes leave, and the mark is taken back only when the link
-///   proves that nothing left (``offerNotTaken(_:)``, ``linkLost(_:reason:inDoubt:now:)``).
-/// - *Doubt*: what was offered and cannot be answered any more is offered again if it is idempotent, and settles as
-///   indeterminate if it is not.
+///   proves that nothing left (``offerNotTaken(_:now:)``, ``linkLost(_:reason:inDoubt:isGone:now:)``). The mark of a
+///   durable one is committed first, and that one is never taken back.
+/// - *Doubt*: what was offered and cannot be answered any more is offered again if it is idempotent, is looked at if it
+///   is verified, and settles as indeterminate if it is neither (`OperationJournal+Doubt.swift`).
+/// - *Durability*: a durable operation is recorded before it may be offered, and its outcome is committed before anybody
+///   is told (`OperationJournal+Store.swift`).
 package struct OperationJournal: Sendable {
   /// The operations without outcome, in call order.
-  package private(set) var entries: [JournalEntry] = []
+  package internal(set) var entries: [JournalEntry] = []
 
   /// Requests whose operation is settled while the link still owes the answer.
   ///
-  /// They keep their key.
-  private var abandoned: [RequestID: OrderKey] = [:]
+  /// They keep their keys.
+  var abandoned: [RequestID: OrderKeys] = [:]
 
-  private let policy: JournalPolicy
+  let policy: JournalPolicy
+  var kept: KeptOutcomes
+  var store: StoreState
+  var log = DurableLog()
 
   /// The earliest instant for which a timer was asked; a later deadline needs none of its own.
-  private var armed: MonotonicInstant?
+  var armed: MonotonicInstant?
+  /// A timer that is wanted and that no return value has room for.
+  var wantedTimer: MonotonicInstant?
+
+  /// How many entries have another priority than the usual one.
+  var prioritised = 0
+  /// How many entries are not plain: those of which something special is said, or whose ID was given.
+  var special = 0
+  /// The name of this start of the system; nil where it has none.
+  let bootID: String?
+  /// How long the system had been suspended when it was last looked at, in nanoseconds.
+  var suspended: Int64
+  /// The earliest link since which the device is proven to have kept its state.
+  var unbrokenSince = Generation(rawValue: 0)
+  /// Writes without response handed over on the link in use, and how many of them an answer has shown to have arrived.
+  var commands = (handedOver: 0, confirmed: 0)
+
+  /// Whether somebody looks at the transitions.
+  package var isObserved = false
+  var events: [JournalEvent] = []
+  var reports: [RecoveredOperation] = []
 
   /// Makes an empty journal.
-  package init(policy: JournalPolicy) {
+  ///
+  /// - `hasStore`: whether there is a store, whose operations are to be taken over before anything is offered.
+  /// - `bootID`: the name of this start of the system, where it has one.
+  package init(policy: JournalPolicy, hasStore: Bool = false, bootID: String? = nil, now: Timestamp) {
     self.policy = policy
+    self.bootID = bootID
+    kept = KeptOutcomes(policy: policy)
+    store = hasStore ? .closed : .none
+    suspended = now.suspended
   }
 
-  /// Whether any operation waits to be offered.
+  // MARK: What may be asked of the journal
+
+  /// Whether any operation waits for a link.
   package var hasQueued: Bool {
-    entries.contains { $0.state == .queued }
+    entries.contains { $0.state == .queued || $0.state == .inDoubt }
   }
 
-  // MARK: Admission and offers
+  /// Whether any operation is without an outcome, and not only waits for that to be committed.
+  package var hasOpenWork: Bool {
+    entries.contains { !$0.isSettling }
+  }
 
-  /// What follows from a request to record an operation.
+  /// Whether an operation is still being recorded.
+  package func isRecording(_ number: OperationNumber) -> Bool {
+    index(of: number).map { entries[$0].state == .recording } ?? false
+  }
+
+  /// Whether any operation asks for a secure link.
+  package var wantsSecurity: Bool {
+    special > 0 && entries.contains { $0.options.security > .none }
+  }
+
+  /// Whether something is to be passed on: commits, a timer, transitions, reports.
+  package var hasOutput: Bool {
+    wantedTimer != nil || !events.isEmpty || !reports.isEmpty || !log.pending.isEmpty
+  }
+
+  /// Whether the inputs need to know the time: most journals need it for deadlines only.
+  package var wantsTime: Bool { isObserved || special > 0 }
+
+  /// The transitions since the last time that they were taken.
+  package mutating func takeEvents() -> [JournalEvent] {
+    guard !events.isEmpty else { return [] }
+    defer { events = [] }
+    return events
+  }
+
+  /// The outcomes that came from an earlier process, or belong to an operation of one, and that nobody waits for.
+  package mutating func takeReports() -> [RecoveredOperation] {
+    guard !reports.isEmpty else { return [] }
+    defer { reports = [] }
+    return reports
+  }
+
+  /// A timer that is to be set, if it is earlier than the one that was.
+  package mutating func takeTimer() -> MonotonicInstant? {
+    defer { wantedTimer = nil }
+    return wantedTimer
+  }
+
+  // MARK: Admission
+
+  /// What an app asks for.
+  package struct Call: Hashable, Sendable {
+    /// Its place in the order of calls.
+    package var number: OperationNumber
+    /// The name that the caller gave.
+    package var id: OperationID?
+    /// What is asked of the device.
+    package var request: GATTRequest
+    /// Whether it may be repeated.
+    package var idempotency: Idempotency
+    /// When the wait ends; nil for never.
+    package var deadline: MonotonicInstant?
+    /// What else is decided about it; nil for nothing.
+    package var options: OperationOptions?
+    /// The link on which the session is ready, if it is.
+    package var readyOn: Generation?
+
+    /// Describes a call.
+    package init(
+      number: OperationNumber, id: OperationID? = nil, request: GATTRequest, idempotency: Idempotency,
+      deadline: MonotonicInstant?, options: OperationOptions? = nil, readyOn: Generation? = nil
+    ) {
+      self.number = number
+      self.id = id
+      self.request = request
+      self.idempotency = idempotency
+      self.deadline = deadline
+      self.options = options
+      self.readyOn = readyOn
+    }
+  }
+
+  /// What follows from a call.
   package enum Admission: Hashable, Sendable {
-    /// Recorded; a timer for the deadlines is to be set where an instant is given.
-    case recorded(timer: MonotonicInstant?)
-    /// The journal is full.
-    case full(limit: Int)
+    /// Recorded, or about to be; a timer for the deadlines is to be set where an instant is given. The operations that it
+    /// makes superfluous are settled.
+    case recorded(timer: MonotonicInstant?, superseded: [Settlement] = [])
+    /// There is an operation of that ID, which the caller waits for too.
+    case joined(OperationNumber)
+    /// There was an operation of that ID: this is its outcome.
+    case kept(Outcome<Confirmation>)
+    /// It is not sent.
+    case refused(NotSentReason)
   }
 
-  /// The app asks for an operation.
+  /// The app asks for an operation of which nothing special is said.
   ///
   /// IDs ascend in the order of the calls; one whose call was held up on its way here still takes its place.
-  package mutating func operationRequested(
-    _ id: OperationNumber, _ request: GATTRequest, idempotency: Idempotency, deadline: MonotonicInstant?
-  ) -> Admission {
-    guard entries.count < policy.capacity else { return .full(limit: policy.capacity) }
-    let entry = JournalEntry(id: id, request: request, idempotency: idempotency, deadline: deadline)
-    if let last = entries.last, last.id > id {
-      entries.insert(entry, at: entries.firstIndex { $0.id > id } ?? entries.endIndex)
-    } else {
-      entries.append(entry)
-    }
-    return .recorded(timer: timerNeeded(for: deadline))
-  }
-
-  /// Which kinds of request a link can take at the moment.
-  package enum Room: Hashable, Sendable {
-    /// Any request.
-    case any
-    /// Only what flows beside the outstanding requests.
-    case withoutResponse
-  }
-
-  /// The operation that is to be offered next, if there is one.
-  package func nextOffer(taking room: Room) -> JournalEntry? {
-    var blocked: [OrderKey] = []
-    for entry in entries {
-      let key = entry.orderKey
-      let isFree = entry.state == .queued && !blocked.contains(key) && !isAbandoned(key)
-      if isFree && (room == .any || entry.request.isWithoutResponse) { return entry }
-      if !blocked.contains(key) { blocked.append(key) }
-    }
-    return nil
-  }
-
-  /// The operation is about to be handed over on a link.
-  ///
-  /// This comes before the bytes leave.
-  package mutating func offering(
-    _ id: OperationNumber, as request: RequestID, on generation: Generation, now: Timestamp
-  ) {
-    guard let index = index(of: id) else { return }
-    entries[index].previousOffer = entries[index].lastOffer
-    entries[index].state = .offered(request)
-    entries[index].offers += 1
-    entries[index].lastOffer = JournalEntry.Offer(generation: generation, at: now, lastPossibleEffect: nil)
-  }
-
-  /// The link did not take the operation: nothing left, so the mark goes.
-  package mutating func offerNotTaken(_ id: OperationNumber) {
-    guard let index = index(of: id) else { return }
-    takeOfferBack(at: index)
-  }
-
-  /// The link refused the operation for a reason that holds on any link.
-  package mutating func offerRefused(_ id: OperationNumber, _ refusal: GATTRefusal) -> Settlement? {
-    guard let index = index(of: id) else { return nil }
-    return refused(at: index, refusal)
-  }
-
-  // MARK: Ends
-
-  /// A request of the link that is up was answered.
-  ///
-  /// An answer to a request that nobody waits for any more frees its place and settles nothing.
-  package mutating func answered(
-    _ request: RequestID, with answer: Result<GATTAnswer, GATTFailure>
-  ) -> Settlement? {
-    guard let index = entries.firstIndex(where: { $0.state == .offered(request) }) else {
-      abandoned[request] = nil
-      return nil
-    }
-    switch answer {
-    case .success(let value):
-      return settle(at: index, .succeeded(value))
-    case .failure(.rejected(let code)):
-      return rejected(at: index, code, proof: policy.rejections.provesNotApplied(code))
-    case .failure(.executionRejected(let code)):
-      return rejected(at: index, code, proof: policy.rejections.provesNotExecuted(code))
-    case .failure(.refused(let refusal)):
-      guard refusal.isPermanent else {
-        takeOfferBack(at: index)
-        return nil
+  package mutating func operationRequested(_ call: Call, now: Timestamp) -> Admission {
+    if let id = call.id, let known = lookUp(id, call, now: now) { return known }
+    guard entries.count < policy.capacity else { return .refused(.journalFull(limit: policy.capacity)) }
+    var entry = JournalEntry(
+      number: call.number, id: call.id ?? OperationID(call.number), request: call.request,
+      idempotency: call.idempotency, deadline: call.deadline)
+    if let options = call.options, options != .plain {
+      entry.extras = extras(for: options, call, now: now)
+      if call.request.isWrite, hasOtherDurability(entry) { return .refused(.mixedDurability) }
+      if options.durability == .durable {
+        if let obstacle = obstacleToRecording { return .refused(.storeFailed(obstacle)) }
+        do {
+          let stored = try StoredOperation(of: entry, bootID: bootID).stored
+          entry.extras?.stored = stored
+        } catch {
+          return .refused(
+            .storeFailed(JournalStoreError(.system, "The operation cannot be recorded: \(error)")))
+        }
+        entry.state = .recording
       }
-      return refused(at: index, refusal)
-    case .failure(.malformedAnswer):
-      return settle(at: index, entries[index].unanswered(notSent: .linkLost, doubt: .malformedAnswer))
+    } else if call.request.isWrite, special > 0, hasOtherDurability(entry) {
+      return .refused(.mixedDurability)
     }
-  }
-
-  /// The requests that the link owes an answer to; with an instant, those whose caller waits no longer by then.
-  package func outstandingRequests(overdueAt now: MonotonicInstant? = nil) -> [RequestID] {
-    entries.compactMap { entry in
-      guard case .offered(let request) = entry.state else { return nil }
-      guard let now else { return request }
-      return entry.deadline.map { $0 <= now } ?? false ? request : nil
+    let index = insert(entry)
+    if entry.isDurable {
+      record(at: index, now: now)
+      return .recorded(timer: timerNeeded(for: entry), superseded: [])
     }
+    note(.recorded, at: index, now)
+    return .recorded(timer: timerNeeded(for: entry), superseded: supersede(olderThan: index, now: now))
   }
 
-  /// The request that the link owes an answer to for this operation.
-  package func outstandingRequest(of id: OperationNumber) -> RequestID? {
-    guard let index = index(of: id), case .offered(let request) = entries[index].state else { return nil }
-    return request
-  }
-
-  /// The link has called a request off before it could take effect, and still holds it: this offer causes no doubt.
-  package mutating func offerDisproven(_ request: RequestID) {
-    guard let index = entries.firstIndex(where: { $0.state == .offered(request) }) else { return }
-    entries[index].offers -= 1
-    entries[index].lastOffer = entries[index].previousOffer
-  }
-
-  /// What follows when a caller's wait ends before the answer.
-  package struct Abandonment: Hashable, Sendable {
-    /// The outcome that the caller gets.
-    package var settlement: Settlement
-    /// The request that the link should know nobody waits for; nil where none is outstanding.
-    package var abandon: RequestID?
-  }
-
-  /// The caller of an operation was cancelled.
-  package mutating func cancelled(_ id: OperationNumber) -> Abandonment? {
-    guard let index = index(of: id) else { return nil }
-    return abandon(at: index, notSent: .cancelled, doubt: .cancelled)
-  }
-
-  /// A timer for deadlines went off.
-  ///
-  /// - Returns: the operations whose deadline has passed, and the instant of the next timer.
-  package mutating func timerFired(
-    now: MonotonicInstant
-  ) -> (expired: [Abandonment], timer: MonotonicInstant?) {
-    armed = nil
-    var expired: [Abandonment] = []
-    for entry in entries where entry.deadline.map({ $0 <= now }) ?? false {
-      if let index = index(of: entry.id) {
-        expired.append(abandon(at: index, notSent: .deadline, doubt: .deadline))
+  /// What an ID stands for already; nil for nothing.
+  package mutating func lookUp(_ id: OperationID, _ call: Call, now: Timestamp) -> Admission? {
+    if let index = entries.firstIndex(where: { $0.id == id }) {
+      let entry = entries[index]
+      guard entry.request == call.request, entry.idempotency == call.idempotency else {
+        return .refused(.conflictingID)
       }
+      note(.joined, at: index, now)
+      return .joined(entry.number)
     }
-    return (expired, timerNeeded(for: entries.lazy.compactMap(\.deadline).min()))
+    guard let one = kept.outcome(of: id, now: now.bootTime) else { return nil }
+    guard one.isSame(call.request, call.idempotency) else { return .refused(.conflictingID) }
+    if one.isDurable {
+      reports.removeAll { $0.id == id }
+      delivered(id)
+    }
+    return .kept(one.outcome)
   }
 
-  /// The link is gone: what it owed cannot be answered any more.
-  ///
-  /// `inDoubt`: the requests that may have reached the device. The others did not: their marks go. `isGone`: whether
-  /// nothing that was handed over can take effect any more.
-  /// - Returns: the operations that are settled by it, and how many were in doubt.
-  package mutating func linkLost(
-    _ generation: Generation, reason: DisconnectReason, inDoubt: [RequestID], isGone: Bool = true,
-    now: MonotonicInstant
-  ) -> (settled: [Settlement], inDoubt: Int) {
-    abandoned.removeAll()
+  private func extras(
+    for options: OperationOptions, _ call: Call, now: Timestamp
+  ) -> JournalEntry.Extras {
+    var extras = JournalEntry.Extras()
+    extras.options = options
+    if let instant = options.offerBefore {
+      extras.offerBefore = now.monotonic.advanced(by: .nanoseconds(instant.bootTime - now.bootTime))
+    }
+    if options.durability == .durable, let deadline = call.deadline {
+      extras.lastingDeadline = ExpiryInstant(now.monotonic.duration(to: deadline), after: now)
+    }
+    if options.continuity == .unbroken { extras.bornOn = call.readyOn }
+    return extras
+  }
+
+  /// Whether a write that is recorded elsewhere shares a key with this one: a restart would lose their order.
+  private func hasOtherDurability(_ entry: JournalEntry) -> Bool {
+    let keys = OrderKeys(of: entry)
+    return entries.contains {
+      $0.request.isWrite && $0.isDurable != entry.isDurable && keys.contains(keyOf: $0)
+    }
+  }
+
+  /// A younger operation makes older ones with its superseding key superfluous.
+  mutating func supersede(olderThan index: Int, now: Timestamp) -> [Settlement] {
+    guard let key = entries[index].options.supersedes else { return [] }
+    let (number, younger) = (entries[index].number, entries[index].id)
     var settled: [Settlement] = []
-    var count = 0
-    var index = 0
-    while index < entries.count {
-      guard case .offered(let request) = entries[index].state else {
-        index += 1
+    for older in entries.map(\.number) where older < number {
+      guard let position = self.index(of: older), entries[position].options.supersedes == key else {
         continue
       }
-      guard inDoubt.contains(request) else {
-        takeOfferBack(at: index)
-        index += 1
-        continue
-      }
-      count += 1
-      entries[index].state = .queued
-      entries[index].lastOffer?.lastPossibleEffect = isGone ? now : nil
-      entries[index].lastOffer?.lostTo = reason
-      switch entries[index].idempotency {
-      case .idempotent:
-        index += 1
-      case .nonIdempotent, .verified:
-        settled.append(
-          settle(at: index, entries[index].unanswered(notSent: .linkLost, doubt: .linkLost(reason))))
+      switch entries[position].state {
+      case .queued where entries[position].lastOffer == nil:
+        if let one = settle(at: position, .notSent(.superseded(by: younger)), now: now) {
+          settled.append(one)
+        }
+      case .queued:
+        let outcome = entries[position].unanswered(
+          notSent: .superseded(by: younger), doubt: .superseded(by: younger))
+        if let one = settle(at: position, outcome, now: now) { settled.append(one) }
+      case .recording, .offered, .inDoubt, .probing, .unresolved:
+        // It is on its way, or being looked at: what comes of that is told, but it is not offered again.
+        withExtras(at: position) { $0.supersededBy = younger }
+      case .settling:
+        break
       }
     }
-    return (settled, count)
-  }
-
-  /// Nobody is going to bring a link: everything settles.
-  package mutating func settleAll(notSent: NotSentReason, doubt: Doubt.Cause) -> [Abandonment] {
-    var settled: [Abandonment] = []
-    while !entries.isEmpty {
-      settled.append(abandon(at: 0, notSent: notSent, doubt: doubt))
-    }
-    armed = nil
-    // The link that owes those answers is closed, and nothing is offered before it is gone: its last word, which would
-    // free the keys, does not come here any more once the session has let go of it.
-    abandoned.removeAll()
     return settled
   }
 
   // MARK: Parts
 
-  private func isAbandoned(_ key: OrderKey) -> Bool {
-    !abandoned.isEmpty && abandoned.values.contains(key)
+  mutating func insert(_ entry: JournalEntry) -> Int {
+    if entry.options.priority != .normal { prioritised += 1 }
+    if entry.extras != nil || entry.id.isLasting { special += 1 }
+    if let last = entries.last, last.number > entry.number {
+      let index = entries.firstIndex { $0.number > entry.number } ?? entries.endIndex
+      entries.insert(entry, at: index)
+      return index
+    }
+    entries.append(entry)
+    return entries.endIndex - 1
   }
 
-  /// The index of an operation; IDs ascend, so a binary search finds it.
-  private func index(of id: OperationNumber) -> Int? {
+  /// Changes what is special about an operation.
+  mutating func withExtras<Value>(at index: Int, _ body: (inout JournalEntry.Extras) -> Value) -> Value {
+    if entries[index].extras == nil, !entries[index].id.isLasting { special += 1 }
+    var extras = entries[index].extras ?? JournalEntry.Extras()
+    // Taken out meanwhile, so that it is changed in place.
+    entries[index].extras = nil
+    let value = body(&extras)
+    entries[index].extras = extras
+    return value
+  }
+
+  mutating func remove(at index: Int) -> JournalEntry {
+    let entry = entries.remove(at: index)
+    if entry.options.priority != .normal { prioritised -= 1 }
+    if entry.extras != nil || entry.id.isLasting { special -= 1 }
+    return entry
+  }
+
+  /// The index of an operation; numbers ascend, so a binary search finds it.
+  func index(of number: OperationNumber) -> Int? {
     var low = 0
     var high = entries.count
     while low < high {
       let middle = (low + high) / 2
-      if entries[middle].id < id { low = middle + 1 } else { high = middle }
+      if entries[middle].number < number { low = middle + 1 } else { high = middle }
     }
-    return low < entries.count && entries[low].id == id ? low : nil
+    return low < entries.count && entries[low].number == number ? low : nil
   }
 
-  private mutating func takeOfferBack(at index: Int) {
-    guard case .offered = entries[index].state else { return }
-    entries[index].state = .queued
-    entries[index].offers -= 1
-    entries[index].lastOffer = entries[index].previousOffer
-  }
-
-  /// The latest offer had no effect, and there will be no other: what is left is the doubt about an earlier one.
-  private mutating func refused(at index: Int, _ refusal: GATTRefusal) -> Settlement {
-    takeOfferBack(at: index)
-    let earlier = entries[index].lastOffer?.lostTo ?? .unknown
-    return settle(
-      at: index, entries[index].unanswered(notSent: .refused(refusal), doubt: .linkLost(earlier)))
-  }
-
-  private mutating func rejected(at index: Int, _ code: ATTErrorCode, proof: Bool) -> Settlement {
-    // It proves nothing about an earlier offer that nobody answered.
-    let isProven = proof && entries[index].previousOffer == nil
-    return settle(at: index, .rejected(Rejection(code: code, provesNotApplied: isProven)))
-  }
-
-  private mutating func settle(at index: Int, _ outcome: Outcome<GATTAnswer>) -> Settlement {
-    Settlement(id: entries.remove(at: index).id, outcome: outcome)
-  }
-
-  private mutating func abandon(
-    at index: Int, notSent: NotSentReason, doubt: Doubt.Cause
-  ) -> Abandonment {
-    let entry = entries[index]
-    var request: RequestID?
-    if case .offered(let outstanding) = entry.state {
-      request = outstanding
-      abandoned[outstanding] = entry.orderKey
+  /// Gives an operation its outcome; nil where that has to be committed first.
+  mutating func settle(
+    at index: Int, _ outcome: Outcome<GATTAnswer>, _ confirmation: Confirmation = .acknowledged,
+    now: Timestamp
+  ) -> Settlement? {
+    var settlement = Settlement(number: entries[index].number, outcome: outcome, confirmation: confirmation)
+    if case .succeeded = outcome, entries[index].request.isWithoutResponse {
+      settlement.confirmation = .handedOver
     }
-    let settlement = settle(at: index, entry.unanswered(notSent: notSent, doubt: doubt))
-    return Abandonment(settlement: settlement, abandon: request)
+    if entries[index].isDurable {
+      commit(settlement, at: index, now: now)
+      return nil
+    }
+    finish(settlement, at: index, now: now)
+    return settlement
   }
 
-  private mutating func timerNeeded(for deadline: MonotonicInstant?) -> MonotonicInstant? {
-    guard let deadline else { return nil }
-    if let armed, armed <= deadline { return nil }
-    armed = deadline
-    return deadline
+  /// Takes an operation out, and keeps its outcome where its ID may be asked for again.
+  mutating func finish(_ settlement: Settlement, at index: Int, now: Timestamp) {
+    note(.settled(settlement.confirmed), at: index, now)
+    let entry = remove(at: index)
+    guard entry.id.isLasting, entry.request.isWrite else { return }
+    let isSensitive = entry.options.isSensitive
+    kept.keep(
+      KeptOutcomes.Kept(
+        request: isSensitive ? entry.request.redacted : entry.request, idempotency: entry.idempotency,
+        isSensitive: isSensitive, isDurable: entry.isDurable, outcome: settlement.confirmed, at: now.bootTime),
+      for: entry.id)
+  }
+
+  /// Takes a transition down for those who look at them.
+  mutating func note(_ change: @autoclosure () -> JournalEvent.Change, at index: Int, _ now: Timestamp) {
+    guard isObserved else { return }
+    let change = change()
+    var operation = entries[index].summary
+    if case .settled = change { operation.state = .settled }
+    events.append(JournalEvent(change, of: operation, at: now))
+  }
+
+  // MARK: Timers
+
+  mutating func timerNeeded(for entry: JournalEntry) -> MonotonicInstant? {
+    guard let first = entry.nextInstant, armed.map({ first < $0 }) ?? true else { return nil }
+    armed = first
+    return first
+  }
+
+  mutating func want(timer instant: MonotonicInstant?) {
+    guard let instant, armed.map({ instant < $0 }) ?? true else { return }
+    armed = instant
+    wantedTimer = instant
   }
 }
 
-extension GATTRequest {
-  /// Whether the request flows beside those that await an answer.
-  package var isWithoutResponse: Bool {
-    if case .writeWithoutResponse = self { true } else { false }
+extension JournalEntry {
+  /// The next instant at which time alone changes something about the operation.
+  var nextInstant: MonotonicInstant? {
+    guard let extras else { return deadline }
+    if isSettling { return extras.isTold ? nil : extras.settleLimit }
+    guard let offerBefore = extras.offerBefore, !extras.hasExpired else { return deadline }
+    return deadline.map { min($0, offerBefore) } ?? offerBefore
+  }
+}
+
+extension Timestamp {
+  /// How long the system has been suspended since it was started, in nanoseconds.
+  var suspended: Int64 { bootTime &- monotonic.nanoseconds }
+}
+
+/// An outcome of a durable operation that was called in an earlier process.
+public struct RecoveredOperation: Hashable, Sendable {
+  /// The name of the operation.
+  public var id: OperationID
+  /// What was asked of the device, without the bytes where they are sensitive; nil where the record cannot be read.
+  public var request: GATTRequest?
+  /// Its one outcome.
+  public var outcome: Outcome<Confirmation>
+
+  /// Describes an outcome.
+  public init(id: OperationID, request: GATTRequest?, outcome: Outcome<Confirmation>) {
+    self.id = id
+    self.request = request
+    self.outcome = outcome
   }
 }

@@ -1,12 +1,14 @@
 /// A small generator of evenly distributed numbers (SplitMix64), so that a machine's draws depend on its seed alone.
-struct SplitMix: RandomNumberGenerator, Hashable, Sendable {
+package struct SplitMix: RandomNumberGenerator, Hashable, Sendable {
   private var state: UInt64
 
-  init(seed: UInt64) {
+  /// Begins with a seed.
+  package init(seed: UInt64) {
     state = seed
   }
 
-  mutating func next() -> UInt64 {
+  /// The next number.
+  package mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -59,13 +59,15 @@ extension SessionStateMachine {
   /// It wins over everything: nothing is dialled after it until the app asks again.
   ///
   /// `inDoubt`: how many operations the link in use owes an answer.
-  package mutating func disconnectRequested(inDoubt: Int, now: MonotonicInstant) -> [Action] {
+  package mutating func disconnectRequested(inDoubt: OpenOffers, now: MonotonicInstant) -> [Action] {
     if case .ended = state { return [] }
     return giveUp(.disconnected, inDoubt: inDoubt, now: now) + resumeAll(.disconnected)
   }
 
   /// The session ends, for good.
-  package mutating func endRequested(_ reason: EndReason, inDoubt: Int, now: MonotonicInstant) -> [Action] {
+  package mutating func endRequested(_ reason: EndReason, inDoubt: OpenOffers, now: MonotonicInstant)
+    -> [Action]
+  {
     if case .ended = state { return [] }
     var actions = leaveLinkOrAttempt(inDoubt: inDoubt, now: now)
     wanted = false
@@ -86,7 +88,7 @@ extension SessionStateMachine {
   }
 
   /// Takes down that no link is wanted, and lets go of what there is.
-  mutating func giveUp(_ reason: IdleReason, inDoubt: Int, now: MonotonicInstant) -> [Action] {
+  mutating func giveUp(_ reason: IdleReason, inDoubt: OpenOffers, now: MonotonicInstant) -> [Action] {
     wanted = false
     backoffUntil = nil
     if state == .idle(reason) { return [] }
@@ -100,7 +102,7 @@ extension SessionStateMachine {
   }
 
   /// Ends the link or calls off the dial that there is, and tells that it was asked for.
-  private mutating func leaveLinkOrAttempt(inDoubt: Int, now: MonotonicInstant) -> [Action] {
+  private mutating func leaveLinkOrAttempt(inDoubt: OpenOffers, now: MonotonicInstant) -> [Action] {
     let loss = LinkLoss(.requested)
     switch state {
     case .idle, .ended:

@@ -45,7 +45,7 @@ extension SessionStateMachine {
   ///
   /// `inDoubt`: how many operations it owed an answer.
   package mutating func linkClosed(
-    _ link: LinkID, _ loss: LinkLoss, inDoubt: Int, now: MonotonicInstant
+    _ link: LinkID, _ loss: LinkLoss, inDoubt: OpenOffers, now: MonotonicInstant
   ) -> [Action] {
     if let index = closing.firstIndex(of: link) {
       closing.remove(at: index)
@@ -139,7 +139,7 @@ extension SessionStateMachine {
 
   /// An attempt has failed: tells so and decides what comes next.
   mutating func failed(
-    _ loss: LinkLoss, generation: Generation?, inDoubt: Int, listened: Duration?, now: MonotonicInstant
+    _ loss: LinkLoss, generation: Generation?, inDoubt: OpenOffers, listened: Duration?, now: MonotonicInstant
   ) -> [Action] {
     outage.lastReason = loss.reason
     let isAbsence = loss.reason == .notFound && (listened ?? .zero) >= Self.shortestAbsence
@@ -167,7 +167,7 @@ extension SessionStateMachine {
 
   /// The link of a ready session is gone: tells so and decides what comes next.
   mutating func lost(
-    _ ready: Ready, _ loss: LinkLoss, inDoubt: Int, now: MonotonicInstant
+    _ ready: Ready, _ loss: LinkLoss, inDoubt: OpenOffers, now: MonotonicInstant
   ) -> [Action] {
     outage = Outage(startedAt: now, lastReason: loss.reason)
     streak = ready.since.duration(to: now) >= policy.stability ? 0 : streak + 1
@@ -241,7 +241,7 @@ extension SessionStateMachine {
   }
 
   mutating func record(
-    _ loss: LinkLoss, generation: Generation?, willReconnect: Bool, inDoubt: Int
+    _ loss: LinkLoss, generation: Generation?, willReconnect: Bool, inDoubt: OpenOffers
   ) -> DisconnectInfo {
     let info = Diagnosis.diagnose(
       loss, generation: generation, willReconnect: willReconnect, inDoubt: inDoubt)

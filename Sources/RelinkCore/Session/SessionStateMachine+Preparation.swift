@@ -1,9 +1,10 @@
 // The way from a link that is up to a session that is ready, and the table that changes later.
 extension SessionStateMachine {
-  /// The link has taken so many round trips by now.
-  package mutating func roundTripsCounted(_ count: Int) {
+  /// The link has taken so many round trips by now, and is as secure as that.
+  package mutating func roundTripsCounted(_ count: Int, security: SecurityLevel = .none) {
     guard case .preparing(var preparing) = state else { return }
     preparing.roundTrips = count
+    preparing.security = security
     state = .preparing(preparing)
   }
 
@@ -63,7 +64,7 @@ extension SessionStateMachine {
 
   /// A step of the preparation failed while the link is up: the link is of no use, and the attempt ends.
   package mutating func preparationFailed(
-    on link: LinkID, _ loss: LinkLoss, inDoubt: Int, now: MonotonicInstant
+    on link: LinkID, _ loss: LinkLoss, inDoubt: OpenOffers, now: MonotonicInstant
   ) -> [Action] {
     guard case .preparing(let preparing) = state, preparing.link == link else { return [] }
     closing.append(link)
@@ -71,11 +72,12 @@ extension SessionStateMachine {
       + failed(loss, generation: preparing.generation, inDoubt: inDoubt, listened: nil, now: now)
   }
 
-  /// The table of a ready session could not be learnt again: the link is of no use, and is given up.
+  /// The link of a ready session is of no use any more, and is given up: its table could not be learnt again, or what was
+  /// handed over is not to take effect any more.
   ///
   /// `inDoubt`: how many operations it owed an answer.
-  package mutating func revalidationFailed(
-    on link: LinkID, _ loss: LinkLoss, inDoubt: Int, now: MonotonicInstant
+  package mutating func linkGivenUp(
+    on link: LinkID, _ loss: LinkLoss, inDoubt: OpenOffers, now: MonotonicInstant
   ) -> [Action] {
     guard case .ready(let ready) = state, ready.link == link else { return [] }
     closing.append(link)
@@ -121,7 +123,8 @@ extension SessionStateMachine {
     let readiness = Readiness(
       generation: preparing.generation, outage: outage.startedAt.duration(to: now),
       attempts: outage.attempts, mtu: preparing.mtu, roundTrips: preparing.roundTrips,
-      tableChanged: preparing.tableChanged, continuity: wasEverReady ? preparing.continuity : .fresh)
+      tableChanged: preparing.tableChanged, continuity: wasEverReady ? preparing.continuity : .fresh,
+      security: preparing.security)
     wasEverReady = true
     outage.failures = 0
     enter(.ready(Ready(link: preparing.link, readiness: readiness, since: now)), now: now)

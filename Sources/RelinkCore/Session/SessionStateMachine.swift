@@ -45,6 +45,7 @@ package struct SessionStateMachine: Sendable {
     var phase: ConnectionPhase
     var mtu: Int
     var roundTrips = 0
+    var security = SecurityLevel.none
     var tableChanged = false
     /// The table changed while the setup runs, and is being learnt again.
     var isRevalidating = false
@@ -84,7 +85,8 @@ package struct SessionStateMachine: Sendable {
   /// Ends in a row without a stable time between them.
   var streak = 0
   var backoffUntil: MonotonicInstant?
-  var adapter: AdapterState = .on
+  /// The state of the adapter, as far as anybody has said.
+  package internal(set) var adapter: AdapterState = .on
   var closing: [LinkID] = []
   var retiring: [AttemptID] = []
   var waiters: [ConnectWaiter] = []
@@ -229,4 +231,21 @@ package struct ConnectWaiterID: RawRepresentable, Hashable, Sendable {
 
   /// Makes a waiter ID from its number.
   package init(rawValue: UInt64) { self.rawValue = rawValue }
+}
+
+/// What a link leaves open when it ends.
+package struct OpenOffers: Hashable, Sendable, ExpressibleByIntegerLiteral {
+  /// How many operations it owed an answer.
+  package var inDoubt: Int
+  /// How many writes without response went over it after the last request that was answered.
+  package var unconfirmed: Int
+
+  /// Counts what is open.
+  package init(inDoubt: Int, unconfirmed: Int = 0) {
+    self.inDoubt = inDoubt
+    self.unconfirmed = unconfirmed
+  }
+
+  /// Counts operations that are owed an answer.
+  package init(integerLiteral count: Int) { self.init(inDoubt: count) }
 }

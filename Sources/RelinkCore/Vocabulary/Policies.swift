@@ -82,6 +82,9 @@ public struct JournalPolicy: Hashable, Sendable {
   /// How often a probe is begun for one operation, losses of the link included.
   public var probeLimit: Int
 
+  /// How long one probe may take.
+  public var probeTime: Duration
+
   /// How long the outcome of an operation with a given ID is kept after it settled.
   public var outcomeRetention: Duration
 
@@ -97,13 +100,15 @@ public struct JournalPolicy: Hashable, Sendable {
   /// Makes a policy.
   public init(
     capacity: Int = 1024, poisonOffers: Int = 3, poisonInterval: Duration = .seconds(2), probeLimit: Int = 3,
-    outcomeRetention: Duration = .seconds(86_400), keptInMemory: Int = 4_096, keptInStore: Int = 100_000,
+    probeTime: Duration = .seconds(30), outcomeRetention: Duration = .seconds(86_400),
+    keptInMemory: Int = 4_096, keptInStore: Int = 100_000,
     rejections: RejectionRules = .standard
   ) {
     self.capacity = max(capacity, 1)
     self.poisonOffers = max(poisonOffers, 1)
     self.poisonInterval = poisonInterval
     self.probeLimit = max(probeLimit, 1)
+    self.probeTime = probeTime
     self.outcomeRetention = max(outcomeRetention, .zero)
     self.keptInMemory = max(keptInMemory, 0)
     self.keptInStore = max(keptInStore, 0)

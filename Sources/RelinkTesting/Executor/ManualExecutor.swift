@@ -22,6 +22,8 @@ public final class ManualExecutor: SessionExecutor {
     var now: MonotonicInstant
     var bootTime: Int64
     var wall: Int64
+    var bootID: String? = "boot 1"
+    var isWallClockRight = true
     var jobsInThisInstant = 0
     var foreignJobs = 0
     var hasLivelock = false
@@ -63,6 +65,22 @@ public final class ManualExecutor: SessionExecutor {
   /// May be read on any thread.
   public func timestamp() -> Timestamp {
     state.withLock { Timestamp(monotonic: $0.now, bootTime: $0.bootTime, wall: $0.wall) }
+  }
+
+  /// The name of this start of the simulated machine; a test that restarts the machine gives it another.
+  ///
+  /// May be read and set on any thread.
+  public var bootID: String? {
+    get { state.withLock { $0.bootID } }
+    set { state.withLock { $0.bootID = newValue } }
+  }
+
+  /// Whether the simulated system clock counts as synchronised; it does at first.
+  ///
+  /// May be read and set on any thread.
+  public var isWallClockRight: Bool {
+    get { state.withLock { $0.isWallClockRight } }
+    set { state.withLock { $0.isWallClockRight = newValue } }
   }
 
   /// Queues a job behind all others.

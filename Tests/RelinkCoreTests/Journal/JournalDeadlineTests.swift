@@ -20,7 +20,7 @@ import Testing
     _ = request(2, deadline: 40)
     _ = request(3, deadline: 30)
     _ = journal.cancelled(op(1))
-    let fired = journal.timerFired(now: instant(10))
+    let fired = journal.timerFired(now: .at(instant(10)))
     #expect(fired.expired == [])
     #expect(fired.timer == instant(30))
     #expect(request(4, deadline: 35) == .recorded(timer: nil))
@@ -30,7 +30,7 @@ import Testing
     _ = request(1, deadline: 10)
     _ = request(2, deadline: nil)
     _ = journal.cancelled(op(1))
-    #expect(journal.timerFired(now: instant(10)).timer == nil)
+    #expect(journal.timerFired(now: .at(instant(10))).timer == nil)
     #expect(request(3, deadline: 50) == .recorded(timer: instant(50)))
   }
 
@@ -39,44 +39,45 @@ import Testing
     _ = request(2, deadline: 10)
     _ = request(3, deadline: 30)
     journal.offering(op(1), as: RequestID(rawValue: 7), on: Generation(rawValue: 1), now: .at(instant(5)))
-    let fired = journal.timerFired(now: instant(20))
+    let fired = journal.timerFired(now: .at(instant(20)))
     let doubt = Doubt(
       cause: .deadline, generation: Generation(rawValue: 1), offeredAt: .at(instant(5)), offers: 1,
       lastPossibleEffect: nil)
     #expect(
       fired.expired == [
         OperationJournal.Abandonment(
-          settlement: Settlement(id: op(1), outcome: .indeterminate(doubt)),
+          settlement: Settlement(number: op(1), outcome: .indeterminate(doubt)),
           abandon: RequestID(rawValue: 7)),
         OperationJournal.Abandonment(
-          settlement: Settlement(id: op(2), outcome: .notSent(.deadline)), abandon: nil),
+          settlement: Settlement(number: op(2), outcome: .notSent(.deadline)), abandon: nil),
       ])
     #expect(fired.timer == instant(30))
-    #expect(journal.entries.map(\.id) == [op(3)])
+    #expect(journal.entries.map(\.number) == [op(3)])
   }
 
   @Test mutating func anExpiredRequestKeepsItsAttributeUntilItsAnswer() {
     _ = request(1, deadline: 10)
     _ = request(2, deadline: nil)
     journal.offering(op(1), as: RequestID(rawValue: 7), on: Generation(rawValue: 1), now: .at(instant(5)))
-    _ = journal.timerFired(now: instant(10))
+    _ = journal.timerFired(now: .at(instant(10)))
     #expect(journal.nextOffer(taking: .any) == nil)
     #expect(journal.answered(RequestID(rawValue: 7), with: .success(.done)) == nil)
-    #expect(journal.nextOffer(taking: .any)?.id == op(2))
+    #expect(journal.nextOffer(taking: .any)?.number == op(2))
   }
 
   @Test mutating func aDeadlineRunsOnThroughALoss() {
     _ = request(1, deadline: 10)
     journal.offering(op(1), as: RequestID(rawValue: 7), on: Generation(rawValue: 1), now: .at(instant(5)))
     _ = journal.linkLost(
-      Generation(rawValue: 1), reason: .remotePowerOff, inDoubt: [RequestID(rawValue: 7)], now: instant(6))
+      Generation(rawValue: 1), reason: .remotePowerOff, inDoubt: [RequestID(rawValue: 7)],
+      now: .at(instant(6)))
     let doubt = Doubt(
       cause: .deadline, generation: Generation(rawValue: 1), offeredAt: .at(instant(5)), offers: 1,
       lastPossibleEffect: instant(6))
     #expect(
-      journal.timerFired(now: instant(10)).expired == [
+      journal.timerFired(now: .at(instant(10))).expired == [
         OperationJournal.Abandonment(
-          settlement: Settlement(id: op(1), outcome: .indeterminate(doubt)), abandon: nil)
+          settlement: Settlement(number: op(1), outcome: .indeterminate(doubt)), abandon: nil)
       ])
   }
 

@@ -75,15 +75,15 @@ private struct JournalLife {
       chance(4) ? nil : now.advanced(by: .milliseconds(Int64.random(in: 0...20_000, using: &generator)))
     let admission = journal.operationRequested(id, request, idempotency: idempotency, deadline: deadline)
     guard naive.unsettled.count < naive.capacity else {
-      try #require(admission == .full(limit: naive.capacity))
+      try #require(admission == .refused(.journalFull(limit: naive.capacity)))
       return
     }
-    guard case .recorded(let wanted) = admission else {
+    guard case .recorded(let wanted, _) = admission else {
       Issue.record("refused although there is room")
       return
     }
     naive.records.append(
-      NaiveJournal.Record(id: id, request: request, idempotency: idempotency, deadline: deadline))
+      NaiveJournal.Record(number: id, request: request, idempotency: idempotency, deadline: deadline))
     requested.append(id)
     if let wanted { timer = wanted }
   }
@@ -92,19 +92,19 @@ private struct JournalLife {
     let onlyBeside = chance(4)
     let next = journal.nextOffer(taking: onlyBeside ? .withoutResponse : .any)
     let allowed = naive.mayBeOffered(onlyWithoutResponse: onlyBeside)
-    try #require(next?.id == allowed.first)
-    guard let next, let index = naive.index(next.id) else { return }
+    try #require(next?.number == allowed.first)
+    guard let next, let index = naive.index(next.number) else { return }
     lastRequest += 1
     let request = RequestID(rawValue: lastRequest)
     let link = Generation(rawValue: generation)
-    journal.offering(next.id, as: request, on: link, now: .at(now))
+    journal.offering(next.number, as: request, on: link, now: .at(now))
     switch Int.random(in: 0..<10, using: &generator) {
     case 0:
-      journal.offerNotTaken(next.id)
+      journal.offerNotTaken(next.number)
     case 1:
-      let settlement = journal.offerRefused(next.id, .cannotNotify)
+      let settlement = journal.offerRefused(next.number, .cannotNotify)
       try #require(settlement == naive.refused(index, .cannotNotify))
-      settled.append(next.id)
+      settled.append(next.number)
     default:
       naive.records[index].out = (request, link, now)
       out.append(request)
@@ -120,7 +120,7 @@ private struct JournalLife {
     let settlement = journal.answered(request, with: answer)
     try #require(settlement == naive.answered(request, answer))
     out.removeAll { $0 == request }
-    if let settlement { settled.append(settlement.id) }
+    if let settlement { settled.append(settlement.number) }
   }
 
   private mutating func cancel() throws {
@@ -131,21 +131,21 @@ private struct JournalLife {
   }
 
   private mutating func fireTimer() throws {
-    let fired = journal.timerFired(now: now)
+    let fired = journal.timerFired(now: .at(now))
     let due = naive.unsettled.filter { naive.records[$0].deadline.map { $0 <= now } ?? false }
     try #require(fired.expired == due.map { naive.abandon($0, .deadline, .deadline) })
-    settled += fired.expired.map(\.settlement.id)
+    settled += fired.expired.compactMap(\.settlement?.number)
     timer = fired.timer
   }
 
   private mutating func loseLink() throws {
     let inDoubt = out.filter { _ in Bool.random(using: &generator) }.shuffled(using: &generator)
     let loss = journal.linkLost(
-      Generation(rawValue: generation), reason: .supervisionTimeout, inDoubt: inDoubt, now: now)
+      Generation(rawValue: generation), reason: .supervisionTimeout, inDoubt: inDoubt, now: .at(now))
     let expected = naive.linkLost(.supervisionTimeout, inDoubt, now)
     try #require(loss.settled == expected.settled)
     try #require(loss.inDoubt == expected.inDoubt)
-    settled += loss.settled.map(\.id)
+    settled += loss.settled.map(\.number)
     out.removeAll()
     generation += 1
   }
@@ -153,7 +153,7 @@ private struct JournalLife {
   private mutating func settleEverything() throws {
     let all = journal.settleAll(notSent: .disconnected, doubt: .disconnected)
     try #require(all == naive.settleAll(.disconnected, .disconnected))
-    settled += all.map(\.settlement.id)
+    settled += all.compactMap(\.settlement?.number)
     timer = nil
     out.removeAll()
     generation += 1
@@ -164,7 +164,7 @@ private struct JournalLife {
   private mutating func compare() throws {
     naive.forgetWhatIsOver()
     let unsettled = naive.unsettled.map { naive.records[$0] }
-    try #require(journal.entries.map(\.id) == unsettled.map(\.id))
+    try #require(journal.entries.map(\.number) == unsettled.map(\.number))
     try #require(journal.hasQueued == unsettled.contains { $0.out == nil })
     for (entry, record) in zip(journal.entries, unsettled) {
       let state: JournalEntry.State = record.out.map { .offered($0.request) } ?? .queued
@@ -173,7 +173,7 @@ private struct JournalLife {
       try #require(entry.idempotency == .idempotent || record.possible.isEmpty, "offered again in doubt")
     }
     try #require(
-      journal.nextOffer(taking: .any)?.id == naive.mayBeOffered(onlyWithoutResponse: false).first)
+      journal.nextOffer(taking: .any)?.number == naive.mayBeOffered(onlyWithoutResponse: false).first)
     // A timer is set whenever a deadline waits, and not later than the first of them.
     if let first = unsettled.compactMap(\.deadline).min() {
       let armed = try #require(timer)

@@ -4,7 +4,7 @@
 /// as anything is owed to it or by it, and every question answered by looking at all of them.
 struct NaiveJournal {
   struct Record {
-    var id: OperationNumber
+    var number: OperationNumber
     var request: GATTRequest
     var idempotency: Idempotency
     var deadline: MonotonicInstant?
@@ -37,18 +37,22 @@ struct NaiveJournal {
           && isSameAttribute(records[$0].request, records[index].request)
       }
       return !isOvertaking
-    }.map { records[$0].id }
+    }.map { records[$0].number }
   }
 
   mutating func forgetWhatIsOver() {
     records.removeAll { $0.isSettled && $0.out == nil }
   }
 
-  func index(_ id: OperationNumber) -> Int? { unsettled.first { records[$0].id == id } }
+  func index(_ id: OperationNumber) -> Int? { unsettled.first { records[$0].number == id } }
 
   mutating func settle(_ index: Int, _ outcome: Outcome<GATTAnswer>) -> Settlement {
     records[index].isSettled = true
-    return Settlement(id: records[index].id, outcome: outcome)
+    var settlement = Settlement(number: records[index].number, outcome: outcome)
+    if case .succeeded = outcome, records[index].request.isWithoutResponse {
+      settlement.confirmation = .handedOver
+    }
+    return settlement
   }
 
   /// The outcome without an answer: not sent if nothing can have reached the device, a doubt about the latest otherwise.
@@ -132,12 +136,5 @@ struct NaiveJournal {
     let all = unsettled.map { abandon($0, notSent, cause) }
     for index in records.indices { records[index].out = nil }
     return all
-  }
-}
-
-extension Timestamp {
-  /// All three clocks at the same reading, as right after a boot at the origin of time.
-  static func at(_ instant: MonotonicInstant) -> Timestamp {
-    Timestamp(monotonic: instant, bootTime: instant.nanoseconds, wall: instant.nanoseconds)
   }
 }

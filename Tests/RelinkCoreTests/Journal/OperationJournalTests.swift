@@ -15,8 +15,12 @@ import Testing
     #expect(request(2, .write(level, [1])) == .recorded(timer: nil))
     #expect(
       journal.entries == [
-        JournalEntry(id: op(1), request: .read(lock), idempotency: .idempotent, deadline: nil),
-        JournalEntry(id: op(2), request: .write(level, [1]), idempotency: .idempotent, deadline: nil),
+        JournalEntry(
+          number: op(1), id: OperationID(op(1)), request: .read(lock), idempotency: .idempotent, deadline: nil
+        ),
+        JournalEntry(
+          number: op(2), id: OperationID(op(2)), request: .write(level, [1]), idempotency: .idempotent,
+          deadline: nil),
       ])
     #expect(journal.hasQueued)
   }
@@ -27,8 +31,8 @@ import Testing
     request(5, .read(lock))
     request(1, .read(lock))
     request(4, .read(lock))
-    #expect(journal.entries.map(\.id) == [op(1), op(2), op(4), op(5)])
-    #expect(journal.nextOffer(taking: .any)?.id == op(1))
+    #expect(journal.entries.map(\.number) == [op(1), op(2), op(4), op(5)])
+    #expect(journal.nextOffer(taking: .any)?.number == op(1))
     for number in [4, 1, 5, 2] as [Int64] { #expect(cancel(number) == .notSent(.cancelled)) }
     #expect(journal.entries.isEmpty)
   }
@@ -41,8 +45,8 @@ import Testing
       #expect(admission == .recorded(timer: nil))
     }
     let refused = journal.operationRequested(op(3), .read(lock), idempotency: .idempotent, deadline: nil)
-    #expect(refused == .full(limit: 2))
-    #expect(journal.entries.map(\.id) == [op(1), op(2)])
+    #expect(refused == .refused(.journalFull(limit: 2)))
+    #expect(journal.entries.map(\.number) == [op(1), op(2)])
     _ = journal.cancelled(op(1))
     let taken = journal.operationRequested(op(4), .read(lock), idempotency: .idempotent, deadline: nil)
     #expect(taken == .recorded(timer: nil))
@@ -53,9 +57,9 @@ import Testing
   @Test mutating func callOrderDecidesAmongDifferentAttributes() {
     request(1, .read(lock))
     request(2, .read(level))
-    #expect(journal.nextOffer(taking: .any)?.id == op(1))
+    #expect(journal.nextOffer(taking: .any)?.number == op(1))
     offer(1, as: 10)
-    #expect(journal.nextOffer(taking: .any)?.id == op(2))
+    #expect(journal.nextOffer(taking: .any)?.number == op(2))
     offer(2, as: 11)
     #expect(journal.nextOffer(taking: .any) == nil)
     #expect(!journal.hasQueued)
@@ -66,9 +70,9 @@ import Testing
     request(2, .write(lock, [2]))
     request(3, .write(level, [3]))
     offer(1, as: 10)
-    #expect(journal.nextOffer(taking: .any)?.id == op(3))
-    #expect(answer(10, .success(.done)) == Settlement(id: op(1), outcome: .succeeded(.done)))
-    #expect(journal.nextOffer(taking: .any)?.id == op(2))
+    #expect(journal.nextOffer(taking: .any)?.number == op(3))
+    #expect(answer(10, .success(.done)) == Settlement(number: op(1), outcome: .succeeded(.done)))
+    #expect(journal.nextOffer(taking: .any)?.number == op(2))
   }
 
   @Test mutating func aYoungerWriteDoesNotOvertakeOneThatIsInDoubt() {
@@ -76,11 +80,11 @@ import Testing
     request(2, .write(lock, [2]))
     offer(1, as: 10)
     #expect(lose(inDoubt: [10]).settled == [])
-    #expect(journal.nextOffer(taking: .any)?.id == op(1))
+    #expect(journal.nextOffer(taking: .any)?.number == op(1))
     offer(1, as: 11, on: 2)
     #expect(journal.nextOffer(taking: .any) == nil)
     _ = answer(11, .success(.done))
-    #expect(journal.nextOffer(taking: .any)?.id == op(2))
+    #expect(journal.nextOffer(taking: .any)?.number == op(2))
   }
 
   @Test mutating func aYoungerWriteWaitsForTheAnswerThatAnAbandonedOneIsOwed() {
@@ -89,11 +93,11 @@ import Testing
     request(3, .write(level, [3]))
     offer(1, as: 10)
     #expect(journal.cancelled(op(1))?.abandon == RequestID(rawValue: 10))
-    #expect(journal.nextOffer(taking: .any)?.id == op(3))
+    #expect(journal.nextOffer(taking: .any)?.number == op(3))
     offer(3, as: 11)
     #expect(journal.nextOffer(taking: .any) == nil)
     #expect(answer(10, .success(.done)) == nil)
-    #expect(journal.nextOffer(taking: .any)?.id == op(2))
+    #expect(journal.nextOffer(taking: .any)?.number == op(2))
   }
 
   @Test mutating func theLossOfTheLinkFreesWhatAnAbandonedRequestHeld() {
@@ -102,7 +106,7 @@ import Testing
     offer(1, as: 10)
     _ = journal.cancelled(op(1))
     #expect(lose(inDoubt: [10]).inDoubt == 0)
-    #expect(journal.nextOffer(taking: .any)?.id == op(2))
+    #expect(journal.nextOffer(taking: .any)?.number == op(2))
   }
 
   @Test mutating func settlingEverythingFreesWhatAnAbandonedRequestHeld() {
@@ -115,9 +119,9 @@ import Testing
     _ = journal.settleAll(notSent: .disconnected, doubt: .disconnected)
     request(3, .write(lock, [3]))
     request(4, .read(level))
-    #expect(journal.nextOffer(taking: .any)?.id == op(3))
+    #expect(journal.nextOffer(taking: .any)?.number == op(3))
     offer(3, as: 12)
-    #expect(journal.nextOffer(taking: .any)?.id == op(4))
+    #expect(journal.nextOffer(taking: .any)?.number == op(4))
   }
 
   @Test mutating func oneAttributeUnderTwoNamesIsOneKey() {
@@ -132,7 +136,7 @@ import Testing
     request(2, .discover)
     request(3, .exchangeMTU)
     offer(1, as: 10)
-    #expect(journal.nextOffer(taking: .any)?.id == op(3))
+    #expect(journal.nextOffer(taking: .any)?.number == op(3))
     offer(3, as: 11)
     #expect(journal.nextOffer(taking: .any) == nil)
   }
@@ -141,11 +145,11 @@ import Testing
     request(1, .read(lock))
     request(2, .writeWithoutResponse(level, [2]))
     request(3, .writeWithoutResponse(lock, [3]))
-    #expect(journal.nextOffer(taking: .withoutResponse)?.id == op(2))
+    #expect(journal.nextOffer(taking: .withoutResponse)?.number == op(2))
     offer(2, as: 10)
     // The third one may not overtake the read of its attribute.
     #expect(journal.nextOffer(taking: .withoutResponse) == nil)
-    #expect(journal.nextOffer(taking: .any)?.id == op(1))
+    #expect(journal.nextOffer(taking: .any)?.number == op(1))
   }
 
   // MARK: Marking
@@ -170,7 +174,7 @@ import Testing
     #expect(journal.entries.map(\.state) == before.map(\.state))
     #expect(journal.entries.first?.offers == 0)
     #expect(journal.entries.first?.lastOffer == nil)
-    #expect(journal.nextOffer(taking: .any)?.id == op(1))
+    #expect(journal.nextOffer(taking: .any)?.number == op(1))
     #expect(cancel(1) == .notSent(.cancelled))
   }
 
@@ -201,7 +205,7 @@ import Testing
     offer(1, as: 10)
     #expect(
       journal.offerRefused(op(1), .characteristicNotFound)
-        == Settlement(id: op(1), outcome: .notSent(.refused(.characteristicNotFound))))
+        == Settlement(number: op(1), outcome: .notSent(.refused(.characteristicNotFound))))
     #expect(journal.entries.isEmpty)
   }
 
@@ -216,7 +220,7 @@ import Testing
       lastPossibleEffect: instant(6))
     #expect(
       journal.offerRefused(op(1), .characteristicNotFound)
-        == Settlement(id: op(1), outcome: .indeterminate(doubt)))
+        == Settlement(number: op(1), outcome: .indeterminate(doubt)))
   }
 
   // MARK: Answers
@@ -225,7 +229,7 @@ import Testing
     request(1, .read(lock))
     offer(1, as: 10)
     #expect(
-      answer(10, .success(.value([7]))) == Settlement(id: op(1), outcome: .succeeded(.value([7]))))
+      answer(10, .success(.value([7]))) == Settlement(number: op(1), outcome: .succeeded(.value([7]))))
     #expect(answer(10, .success(.value([7]))) == nil)
     #expect(journal.entries.isEmpty)
   }
@@ -234,7 +238,7 @@ import Testing
     request(1, .read(lock))
     offer(1, as: 10)
     #expect(answer(9, .success(.value([7]))) == nil)
-    #expect(journal.entries.map(\.id) == [op(1)])
+    #expect(journal.entries.map(\.number) == [op(1)])
   }
 
   @Test(arguments: [(0x03, true), (0x0E, false), (0x80, false)] as [(UInt8, Bool)])
@@ -244,7 +248,7 @@ import Testing
     let code = ATTErrorCode(rawValue: code)
     #expect(
       answer(10, .failure(.rejected(code)))
-        == Settlement(id: op(1), outcome: .rejected(Rejection(code: code, provesNotApplied: proof))))
+        == Settlement(number: op(1), outcome: .rejected(Rejection(code: code, provesNotApplied: proof))))
   }
 
   @Test mutating func aRejectionProvesNothingAboutAnEarlierOfferInDoubt() {
@@ -255,7 +259,7 @@ import Testing
     let code = ATTErrorCode(rawValue: 0x03)
     #expect(
       answer(11, .failure(.rejected(code)))
-        == Settlement(id: op(1), outcome: .rejected(Rejection(code: code, provesNotApplied: false))))
+        == Settlement(number: op(1), outcome: .rejected(Rejection(code: code, provesNotApplied: false))))
   }
 
   @Test mutating func aRejectionProvesItselfAfterAnOfferThatNeverLeft() {
@@ -266,7 +270,7 @@ import Testing
     let code = ATTErrorCode(rawValue: 0x03)
     #expect(
       answer(11, .failure(.rejected(code)))
-        == Settlement(id: op(1), outcome: .rejected(Rejection(code: code, provesNotApplied: true))))
+        == Settlement(number: op(1), outcome: .rejected(Rejection(code: code, provesNotApplied: true))))
   }
 
   @Test(arguments: [GATTRefusal.calledOff, .linkClosed, .system(105)])
@@ -276,7 +280,7 @@ import Testing
     #expect(answer(10, .failure(.refused(refusal))) == nil)
     #expect(journal.entries.first?.state == .queued)
     #expect(journal.entries.first?.lastOffer == nil)
-    #expect(journal.nextOffer(taking: .any)?.id == op(1))
+    #expect(journal.nextOffer(taking: .any)?.number == op(1))
   }
 
   @Test(arguments: [
@@ -288,7 +292,7 @@ import Testing
     offer(1, as: 10)
     #expect(
       answer(10, .failure(.refused(refusal)))
-        == Settlement(id: op(1), outcome: .notSent(.refused(refusal))))
+        == Settlement(number: op(1), outcome: .notSent(.refused(refusal))))
   }
 
   @Test mutating func aMalformedAnswerLeavesADoubt() {
@@ -298,7 +302,7 @@ import Testing
       cause: .malformedAnswer, generation: generation(1), offeredAt: .at(instant(4)), offers: 1,
       lastPossibleEffect: nil)
     #expect(
-      answer(10, .failure(.malformedAnswer)) == Settlement(id: op(1), outcome: .indeterminate(doubt)))
+      answer(10, .failure(.malformedAnswer)) == Settlement(number: op(1), outcome: .indeterminate(doubt)))
   }
 
   // MARK: Losses
@@ -311,7 +315,7 @@ import Testing
     #expect(loss.inDoubt == 1)
     offer(1, as: 11, on: 2)
     #expect(journal.entries.first?.offers == 2)
-    #expect(answer(11, .success(.done)) == Settlement(id: op(1), outcome: .succeeded(.done)))
+    #expect(answer(11, .success(.done)) == Settlement(number: op(1), outcome: .succeeded(.done)))
   }
 
   @Test mutating func aNonIdempotentOperationInDoubtIsNeverOfferedAgain() {
@@ -321,7 +325,7 @@ import Testing
       cause: .linkLost(.supervisionTimeout), generation: generation(1), offeredAt: .at(instant(3)), offers: 1,
       lastPossibleEffect: instant(9))
     let loss = lose(inDoubt: [10], at: 9)
-    #expect(loss.settled == [Settlement(id: op(1), outcome: .indeterminate(doubt))])
+    #expect(loss.settled == [Settlement(number: op(1), outcome: .indeterminate(doubt))])
     #expect(loss.inDoubt == 1)
     #expect(journal.nextOffer(taking: .any) == nil)
   }
@@ -344,11 +348,11 @@ import Testing
     request(4, .write(lock, [4]), .nonIdempotent)
     for (id, request) in [(1, 10), (2, 11), (3, 12)] as [(Int64, UInt64)] { offer(id, as: request) }
     let loss = lose(inDoubt: [12, 10, 11])
-    #expect(loss.settled.map(\.id) == [op(1), op(3)])
+    #expect(loss.settled.map(\.number) == [op(1), op(3)])
     #expect(loss.inDoubt == 3)
-    #expect(journal.entries.map(\.id) == [op(2), op(4)])
+    #expect(journal.entries.map(\.number) == [op(2), op(4)])
     #expect(journal.entries.allSatisfy { $0.state == .queued })
-    #expect(journal.nextOffer(taking: .any)?.id == op(2))
+    #expect(journal.nextOffer(taking: .any)?.number == op(2))
   }
 
   // MARK: Cancelling
@@ -358,7 +362,7 @@ import Testing
     #expect(
       journal.cancelled(op(1))
         == OperationJournal.Abandonment(
-          settlement: Settlement(id: op(1), outcome: .notSent(.cancelled)), abandon: nil))
+          settlement: Settlement(number: op(1), outcome: .notSent(.cancelled)), abandon: nil))
     #expect(journal.cancelled(op(1)) == nil)
   }
 
@@ -371,7 +375,7 @@ import Testing
     #expect(
       journal.cancelled(op(1))
         == OperationJournal.Abandonment(
-          settlement: Settlement(id: op(1), outcome: .indeterminate(doubt)),
+          settlement: Settlement(number: op(1), outcome: .indeterminate(doubt)),
           abandon: RequestID(rawValue: 10)))
     #expect(journal.cancelled(op(1)) == nil)
   }
@@ -386,7 +390,7 @@ import Testing
     #expect(
       journal.cancelled(op(1))
         == OperationJournal.Abandonment(
-          settlement: Settlement(id: op(1), outcome: .indeterminate(doubt)), abandon: nil))
+          settlement: Settlement(number: op(1), outcome: .indeterminate(doubt)), abandon: nil))
   }
 
   // MARK: Ends of everything
@@ -401,10 +405,10 @@ import Testing
     #expect(
       journal.settleAll(notSent: .ended, doubt: .ended) == [
         OperationJournal.Abandonment(
-          settlement: Settlement(id: op(1), outcome: .indeterminate(doubt)),
+          settlement: Settlement(number: op(1), outcome: .indeterminate(doubt)),
           abandon: RequestID(rawValue: 10)),
         OperationJournal.Abandonment(
-          settlement: Settlement(id: op(2), outcome: .notSent(.ended)), abandon: nil),
+          settlement: Settlement(number: op(2), outcome: .notSent(.ended)), abandon: nil),
       ])
     #expect(journal.entries.isEmpty)
     #expect(journal.settleAll(notSent: .ended, doubt: .ended) == [])
@@ -435,15 +439,15 @@ import Testing
   }
 
   private mutating func cancel(_ number: Int64) -> Outcome<GATTAnswer>? {
-    journal.cancelled(op(number))?.settlement.outcome
+    journal.cancelled(op(number))?.settlement?.outcome
   }
 
   @discardableResult
   private mutating func lose(
     inDoubt: [UInt64], at time: Int64 = 1
-  ) -> (settled: [Settlement], inDoubt: Int) {
+  ) -> OperationJournal.Loss {
     journal.linkLost(
       generation(1), reason: .supervisionTimeout, inDoubt: inDoubt.map(RequestID.init(rawValue:)),
-      now: instant(time))
+      now: .at(instant(time)))
   }
 }

@@ -202,7 +202,7 @@ import Testing
     var machine = SessionStateMachine.ready()
     _ = machine.tableInvalidated(on: .number(1))
     let loss = LinkLoss(.protocolViolation, evidence: [.att(.unlikelyError)])
-    let actions = machine.revalidationFailed(on: .number(1), loss, inDoubt: 2, now: .ms(5))
+    let actions = machine.linkGivenUp(on: .number(1), loss, inDoubt: 2, now: .ms(5))
     #expect(actions.first == .closeLink(.number(1)))
     guard case .publish(.disconnected(let info)) = actions.dropFirst().first else {
       Issue.record("no loss was told")

@@ -113,7 +113,7 @@ extension DisconnectInfo {
   ) -> DisconnectInfo {
     Diagnosis.diagnose(
       LinkLoss(reason), generation: generation.map(Generation.init(rawValue:)),
-      willReconnect: willReconnect, inDoubt: inDoubt)
+      willReconnect: willReconnect, inDoubt: OpenOffers(inDoubt: inDoubt))
   }
 }
 

@@ -56,6 +56,24 @@ import Testing
     #expect(executor.timerCount == 0)
   }
 
+  /// A setup that pairs raises it; the next link of the bonded device has it from its start.
+  @Test func readinessSaysHowFarTheLinkIsSecuredThen() throws {
+    let (radio, device) = try radio()
+    var configuration = Configuration()
+    configuration.seed = 1
+    configuration.setup = { _ in
+      radio.setSecurity(of: device, to: .secureConnections)
+      return .fresh
+    }
+    let session = try DeviceSession(with: device, over: radio, configuration: configuration)
+    #expect(try executor.drive { try await session.connect() }.security == .secureConnections)
+    try executor.drive { await session.close() }
+    let (plain, other) = try self.radio { $0.security = .encrypted }
+    let second = try self.session(other, plain)
+    #expect(try executor.drive { try await second.connect() }.security == .encrypted)
+    try executor.drive { await second.close() }
+  }
+
   @Test func failedToEstablishFiveTimesIsNeverReady() throws {
     let (radio, device) = try radio()
     radio.scriptDials(

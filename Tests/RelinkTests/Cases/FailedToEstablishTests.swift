@@ -24,8 +24,8 @@ import Testing
         let failures = scene.recorder.failures.count
         #expect(scene.run { scene.recorder.failures.count > failures })
         // Nothing was offered to a link that was never there for the device.
-        #expect(scene.session.assumeIsolated { $0.journal.entries.map(\.offers) } == [0])
-        #expect(scene.session.assumeIsolated { $0.journal.entries.map(\.state) } == [.queued])
+        #expect(scene.session.assumeIsolated { $0.operations.entries.map(\.offers) } == [0])
+        #expect(scene.session.assumeIsolated { $0.operations.entries.map(\.state) } == [.queued])
       }
       #expect(!write.hasEnded)
       #expect(!connect.hasEnded)

@@ -58,7 +58,7 @@ import Testing
       scene.executor.advance(by: .seconds(1))
       let request = try #require(
         scene.session.assumeIsolated { session -> RequestID? in
-          guard case .offered(let id) = session.journal.entries.first?.state else { return nil }
+          guard case .offered(let id) = session.operations.entries.first?.state else { return nil }
           return id
         })
       let old = try #require(scene.radio.linkIDs(of: scene.device).first)

@@ -166,7 +166,7 @@ import Testing
         #expect(!caller.hasEnded)
       } else {
         expectEnd(of: caller, in: cell)
-        #expect(scene.belongings.operationWaiters == 0)
+        #expect(scene.belongings.waiters == 0)
         #expect(scene.belongings.connectWaiters == 0)
       }
       if cell.inFlight == .readOfTheSetup {

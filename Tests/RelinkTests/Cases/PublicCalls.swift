@@ -54,6 +54,23 @@ struct PublicCall: Sendable, CustomStringConvertible {
     PublicCall(declaration: "DeviceSession+Operations.discoverServices", limit: .seconds(30)) {
       _ = try await $0.session.discoverServices()
     },
+    PublicCall(declaration: "DeviceSession+Operations.writeReliably", limit: .seconds(30)) {
+      try await $0.session.writeReliably([ReliableWrite(Scene.first, [1])], idempotency: .idempotent)
+    },
+    PublicCall(declaration: "DeviceSession+Journal.submit", limit: .zero) {
+      _ = try await $0.session.submit(WriteRequest([1], to: Scene.first, idempotency: .idempotent))
+    },
+    PublicCall(declaration: "DeviceSession+Journal.submit", variant: "and its outcome", limit: .seconds(30)) {
+      let operation = try await $0.session.submit(WriteRequest([1], to: Scene.first, idempotency: .idempotent))
+      _ = await operation.outcome
+    },
+    PublicCall(declaration: "DeviceSession+Journal.resolve", limit: .zero) {
+      guard let id = OperationID("unknown") else { return }
+      try await $0.session.resolve(id, as: .applied, by: "nobody")
+    },
+    PublicCall(declaration: "DeviceSession+Exclusive.withLink", limit: .seconds(30)) {
+      try await $0.session.withLink { _ in }
+    },
     PublicCall(declaration: "DeviceSession.withDeviceSession", limit: .seconds(3)) { scene in
       try await withDeviceSession(with: try deviceID(2), over: scene.radio) { session in
         _ = try await session.connect(within: .seconds(3))

@@ -23,7 +23,7 @@ import Testing
       waitingTasks = scene.executor.waitingTasks.count
       links = scene.radio.existingLinks().count
       dials = scene.radio.pendingDials
-      hasQueued = scene.session.assumeIsolated { $0.journal.hasQueued }
+      hasQueued = scene.session.assumeIsolated { $0.operations.hasQueued }
     }
   }
 

@@ -90,7 +90,7 @@ final class Scene: Sendable {
   /// How much the session keeps for those who wait and for what is under way.
   struct Belongings: Hashable {
     var operations = 0
-    var operationWaiters = 0
+    var waiters = 0
     var connectWaiters = 0
     var consumers = 0
     var links = 0
@@ -104,7 +104,7 @@ final class Scene: Sendable {
   var belongings: Belongings {
     session.assumeIsolated { session in
       Belongings(
-        operations: session.journal.entries.count, operationWaiters: session.operationWaiters.count,
+        operations: session.operations.entries.count, waiters: session.waiters.count,
         connectWaiters: session.connectWaiters.count, consumers: session.consumers.count,
         links: session.links.count, attempts: session.attempts.count, outstanding: session.outstanding,
         hasLink: session.link != nil, hasStep: session.step != nil, hasSetup: session.setup != nil)

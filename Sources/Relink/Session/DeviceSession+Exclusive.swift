@@ -1,0 +1,129 @@
+public import RelinkCore
+
+/// Whose turn it is to have the link for himself.
+struct ExclusiveTurns {
+  typealias Continuation = CheckedContinuation<Result<Generation, RelinkError>, Never>
+
+  private var waiting: [(number: OperationNumber, continuation: Continuation)] = []
+  /// The link that somebody has for himself, and his number.
+  private(set) var holder: (number: OperationNumber, generation: Generation)?
+
+  var hasWaiting: Bool { !waiting.isEmpty }
+
+  mutating func add(_ number: OperationNumber, _ continuation: Continuation) {
+    waiting.append((number, continuation))
+  }
+
+  /// Gives the turn to the first who waits.
+  mutating func grant(_ generation: Generation) -> Continuation? {
+    guard holder == nil, !waiting.isEmpty else { return nil }
+    let first = waiting.removeFirst()
+    holder = (first.number, generation)
+    return first.continuation
+  }
+
+  /// Somebody does not wait any more.
+  mutating func remove(_ number: OperationNumber) -> Continuation? {
+    guard let index = waiting.firstIndex(where: { $0.number == number }) else { return nil }
+    return waiting.remove(at: index).continuation
+  }
+
+  /// Nobody will get a turn.
+  mutating func removeAll() -> [Continuation] {
+    defer { waiting = [] }
+    return waiting.map(\.continuation)
+  }
+
+  /// The turn is over.
+  mutating func release(_ number: OperationNumber) {
+    if holder?.number == number { holder = nil }
+  }
+
+  /// The link is gone, and with it what anybody could do on it.
+  mutating func linkLost() { holder = nil }
+}
+
+// Work that needs a link for itself.
+extension DeviceSession {
+  /// Runs `body` with the link alone: nothing of the journal is offered while it runs, and what it asks for belongs to
+  /// this one link.
+  ///
+  /// Waits until the session is ready and what was offered is answered; that wait ends within `limit`, by default
+  /// ``Deadlines/operation``, and by cancelling. What `body` asks for is never journalled and never repeated; when
+  /// the link is lost its requests end as `indeterminate` or `linkLost`, and the journal goes on with the next link. A
+  /// scope that is kept beyond `body` can still be used, though no longer alone.
+  /// - Throws: what `body` throws; `deadlineExceeded`, `cancelled`, `disconnected` or `ended` as a ``RelinkError`` where it
+  ///   did not get its turn.
+  public func withLink<Value: Sendable>(
+    within limit: Deadline = .default, _ body: @Sendable (LinkScope) async throws -> Value
+  ) async throws -> Value {
+    lastOperation += 1
+    let number = OperationNumber(rawValue: lastOperation)
+    let now = executor.now
+    let deadline = limit.instant(from: now, default: configuration.deadlines.operation)
+    let timer = timerID(Self.firstTurnTimer + Int(clamping: number.rawValue))
+    let granted = await withTaskCancellationHandler {
+      await withCheckedContinuation { (continuation: ExclusiveTurns.Continuation) in
+        switch machine.workArrived(now: now) {
+        case .refuse(let reason): return continuation.resume(returning: .failure(.noTurn(reason)))
+        case .wait(let actions): perform(actions)
+        }
+        exclusive.add(number, continuation)
+        if let deadline {
+          executor.setTimer(timer, at: deadline) { [weak self] in
+            self?.assumeIsolated { $0.endTurn(number, .noTurn(.deadline)) }
+          }
+        }
+        offerOperations()
+      }
+    } onCancel: {
+      executor.post { self.assumeIsolated { $0.endTurn(number, .noTurn(.cancelled)) } }
+    }
+    executor.cancelTimer(timer)
+    let generation = try granted.get()
+    defer {
+      exclusive.release(number)
+      offerOperations()
+    }
+    return try await body(LinkScope(session: self, generation: generation, services: services))
+  }
+
+  /// Timers of those who wait for a turn have this number and higher ones.
+  private static let firstTurnTimer = 1_000
+
+  /// Whether somebody has the link for himself, or is about to: what was offered is waited for first.
+  func isExclusive() -> Bool {
+    if exclusive.holder != nil { return true }
+    guard exclusive.hasWaiting, let generation = machine.currentLink?.generation else { return false }
+    if outstanding == 0, probe == nil, let continuation = exclusive.grant(generation) {
+      continuation.resume(returning: .success(generation))
+    }
+    return true
+  }
+
+  private func endTurn(_ number: OperationNumber, _ error: RelinkError) {
+    exclusive.remove(number)?.resume(returning: .failure(error))
+    offerOperations()
+  }
+
+  /// Nobody is going to bring a link.
+  func refuseTurns(_ reason: NotSentReason) {
+    for continuation in exclusive.removeAll() { continuation.resume(returning: .failure(.noTurn(reason))) }
+  }
+}
+
+extension RelinkError {
+  /// Why somebody did not get the link for himself.
+  fileprivate static func noTurn(_ reason: NotSentReason) -> RelinkError {
+    switch reason {
+    case .deadline: RelinkError(.deadlineExceeded, "The link was not free, or not there, in time.")
+    case .cancelled: RelinkError(.cancelled, "The task that waited for the link was cancelled.")
+    case .ended: RelinkError(.ended, "The session has ended; make a new one to go on.")
+    case .attemptsExhausted:
+      RelinkError(.attemptsExhausted, "All the attempts that the policy allows have failed.")
+    case .disconnected, .notReconnecting, .refused, .journalFull, .linkLost, .expired, .superseded,
+      .adapterUnavailable, .continuityBroken, .securityTooLow, .storeFailed, .mixedDurability, .conflictingID:
+      RelinkError(.disconnected, "The session is disconnected; call connect() first.")
+    }
+  }
+}

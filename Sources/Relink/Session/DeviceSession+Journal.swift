@@ -1,0 +1,290 @@
+public import RelinkCore
+
+// The journal seen from outside, and what the shell does for it: commits, timers, probes.
+extension DeviceSession {
+  // MARK: For apps
+
+  /// Records a write, and returns a handle for its outcome: at once, or for a durable one when its record is committed.
+  ///
+  /// With an ID that is known already it is no second write: the handle is one for the first, whose outcome may be there
+  /// by now. Asking for a link, waiting, order and repetition are those of ``write(_:to:idempotency:id:options:)``. It
+  /// ends within the time that the store takes, at most ``WriteOptions/deadline`` and a second; cancelling the task that
+  /// submits changes nothing. Across a disconnect the operation goes on as its tag says.
+  /// - Throws: `notSent` with the reason where it is not recorded: the journal is full, the store refuses, the ID belongs
+  ///   to another write, the session was disconnected or has ended.
+  public func submit(_ request: WriteRequest) async throws(RelinkError) -> PendingOperation {
+    lastOperation += 1
+    let number = OperationNumber(rawValue: lastOperation)
+    let now = executor.timestamp()
+    let call = operationCall(
+      number, request.request, request.idempotency, within: request.options.deadline, request.id,
+      request.options,
+      now: now)
+    let id = call.id ?? OperationID(number)
+    let isDurable = call.options?.durability == .durable
+    let cell = OutcomeCell()
+    switch enter(call, now: now) {
+    case .ended(.settled(.notSent(let reason), _)) where request.id == nil || !isKept(call, now: now):
+      throw RelinkError(
+        operation: id, outcome: .notSent(reason), request: request.request, disconnect: machine.lastDisconnect
+      )
+    case .ended(let result):
+      cell.settle(result.confirmed)
+      return PendingOperation(id: id, number: number, cell: cell, session: self, isDurable: isDurable)
+    case .waits(let known):
+      waiters[known, default: OperationWaiters()].cells.append(cell)
+      journalChanged()
+      offerOperations()
+      if isDurable, operations.isRecording(known) {
+        await withCheckedContinuation { recordings[known, default: []].append($0) }
+        if case .notSent(let reason) = cell.outcome, reason.isRefusal {
+          throw RelinkError(
+            operation: id, outcome: .notSent(reason), request: request.request,
+            disconnect: machine.lastDisconnect)
+        }
+      }
+      return PendingOperation(id: id, number: known, cell: cell, session: self, isDurable: isDurable)
+    }
+  }
+
+  /// The operations that have no outcome yet, in call order, as they stand now.
+  public var journal: [JournaledOperation] { operations.entries.map(\.summary) }
+
+  /// Every transition of every operation from now on, in order.
+  ///
+  /// A consumer that falls `buffering` transitions behind loses what it has not taken and gets `missed` with their number.
+  /// Waiting for the next one has no bound; the stream ends with the session, or when its task is cancelled.
+  public func journalEvents(buffering: Buffering = .newest(256)) -> AsyncStream<JournalUpdate> {
+    operations.isObserved = true
+    return journalFeed.subscribe(limit: buffering.limit)
+  }
+
+  /// The outcomes of durable operations that were called in an earlier process and were told to nobody.
+  ///
+  /// Each is handed to one consumer, at least once: a process that dies right after it was handed over leaves it to the
+  /// next one. Operations that were still open appear once they have their outcome. Asking for the same ID again is the
+  /// other way to learn it. Waiting for the next one has no bound; the stream ends with the session, or when its task is
+  /// cancelled.
+  public nonisolated func recoveredOperations() -> AsyncStream<RecoveredOperation> {
+    recovery.subscribe { [weak self] id in self?.outcomeTold(id) }
+  }
+
+  /// Says what became of an operation that is tagged `.verified(by: .app)` and in doubt; the journal keeps who said so.
+  ///
+  /// `applied` ends it as succeeded, `unknown` as indeterminate, and after `notApplied` it is offered again. It returns
+  /// without waiting.
+  /// - Throws: `invalidArgument` where no operation of that ID waits for such a word.
+  public func resolve(_ id: OperationID, as verdict: Verdict, by who: String) async throws(RelinkError) {
+    switch operations.resolved(id, as: verdict, by: who, now: executor.timestamp()) {
+    case .resolved(let settlement):
+      if let settlement { settle(settlement) }
+      journalChanged()
+      offerOperations()
+    case .unknownID:
+      throw RelinkError(.invalidArgument, "There is no operation \(id) without an outcome.", operation: id)
+    case .notAwaited:
+      throw RelinkError(
+        .invalidArgument,
+        "Operation \(id) does not wait to be resolved: only one that is tagged .verified(by: .app) does, once its link "
+          + "is lost.", operation: id)
+    }
+  }
+
+  // MARK: For handles and streams
+
+  nonisolated func outcomeTold(_ id: OperationID) {
+    executor.post { [weak self] in
+      self?.assumeIsolated { $0.delivered(id) }
+    }
+  }
+
+  nonisolated func operationCancelled(_ number: OperationNumber) {
+    executor.post { self.assumeIsolated { $0.endOperation(number) } }
+  }
+
+  func delivered(_ id: OperationID) {
+    recovery.remove(id)
+    operations.delivered(id)
+    journalChanged()
+  }
+
+  private func isKept(_ call: OperationJournal.Call, now: Timestamp) -> Bool {
+    guard let id = call.id, case .kept = operations.lookUp(id, call, now: now) else { return false }
+    return true
+  }
+
+  // MARK: Commits
+
+  /// The number of the timer after which a failed commit is tried again.
+  static let storeTimer = 101
+  /// The number of the timer after which the system clock is looked at again.
+  static let clockTimer = 102
+  /// How often the system clock is looked at while an operation waits until it is right.
+  private static let clockRetry = Duration.seconds(10)
+
+  /// Asks for the device's durable journal, unless that was done.
+  func openStore() {
+    guard operations.needsClaim, let store = configuration.store else { return }
+    operations.claimRequested()
+    store.claim(device, owner: configuration.owner, epoch: configuration.epoch) { [weak self] result in
+      guard let self else { return }
+      self.executor.post { [weak self] in
+        self?.assumeIsolated { $0.storeOpened(result) }
+      }
+    }
+  }
+
+  private func storeOpened(_ result: Result<ClaimedJournal, JournalStoreError>) {
+    let now = executor.timestamp()
+    switch result {
+    case .success(let journal):
+      claim = journal.claim
+      follow(operations.claimed(journal, isWallRight: executor.isWallClockRight, now: now))
+      if operations.awaitsClock { watchClock() }
+      if operations.hasOpenWork, case .wait(let actions) = machine.workArrived(now: now.monotonic) {
+        perform(actions)
+      }
+    case .failure(let error):
+      follow(operations.claimFailed(error, now: now))
+    }
+    offerOperations()
+  }
+
+  private func watchClock() {
+    executor.setTimer(timerID(Self.clockTimer), at: executor.now.advanced(by: Self.clockRetry)) {
+      [weak self] in
+      self?.assumeIsolated { session in
+        guard session.operations.awaitsClock else { return }
+        guard session.executor.isWallClockRight else { return session.watchClock() }
+        session.operations.wallClockConfirmed(now: session.executor.timestamp())
+        session.journalChanged()
+        session.offerOperations()
+      }
+    }
+  }
+
+  /// Passes on what the journal has put down: commits, timers, transitions.
+  func journalChanged() {
+    guard operations.hasOutput else { return }
+    if let timer = operations.takeTimer() { setJournalTimer(timer) }
+    let events = operations.takeEvents()
+    if !events.isEmpty {
+      if let audit = configuration.audit {
+        for event in events { audit.record(event, of: device, owner: configuration.owner) }
+      }
+      journalFeed.publish(events)
+      if configuration.audit == nil, !journalFeed.hasSubscribers { operations.isObserved = false }
+    }
+    let reports = operations.takeReports()
+    if !reports.isEmpty {
+      for id in recovery.append(reports) { operations.delivered(id) }
+    }
+    commit()
+  }
+
+  private func commit() {
+    guard let store = configuration.store, let claim, let batch = operations.nextCommit() else { return }
+    store.append(batch.records, to: claim, sync: batch.sync) { [weak self] result in
+      guard let self else { return }
+      self.executor.post { [weak self] in
+        self?.assumeIsolated { $0.committed(result) }
+      }
+    }
+  }
+
+  private func committed(_ result: Result<[JournalRow], JournalStoreError>) {
+    let now = executor.timestamp()
+    switch result {
+    case .success(let existing):
+      follow(operations.committed(existing: existing, now: now))
+    case .failure(let error):
+      follow(operations.commitFailed(error, now: now))
+      if let retry = operations.retryAt { setStoreTimer(retry) }
+    }
+    offerOperations()
+  }
+
+  private func setStoreTimer(_ instant: MonotonicInstant) {
+    executor.setTimer(timerID(Self.storeTimer), at: instant) { [weak self] in
+      self?.assumeIsolated { session in
+        session.operations.retryDue(now: session.executor.now)
+        session.commit()
+      }
+    }
+  }
+
+  /// Does what follows from a word of the store.
+  private func follow(_ effects: OperationJournal.StoreEffects) {
+    for merge in effects.merged {
+      guard let moved = waiters.removeValue(forKey: merge.from) else { continue }
+      if let first = moved.first { joinedCalls[first.call] = merge.into }
+      for (call, _) in moved.joined { joinedCalls[call] = merge.into }
+      waiters[merge.into, default: OperationWaiters()].add(moved)
+    }
+    for settlement in effects.settled { settle(settlement) }
+    let ended = effects.recorded + effects.settled.map(\.number)
+    for number in ended {
+      for continuation in recordings.removeValue(forKey: number) ?? [] { continuation.resume() }
+    }
+    journalChanged()
+  }
+
+  // MARK: Probes
+
+  /// The number of the timer that ends a probe which takes too long.
+  static let probeTimer = 103
+
+  /// Begins the probe that is due, if one is and none runs.
+  func beginProbe(now: Timestamp) {
+    guard let generation = machine.currentLink?.generation, link != nil else { return }
+    guard let (number, wanted) = operations.nextProbe(on: generation, now: now) else { return }
+    journalChanged()
+    let scope = LinkScope(session: self, generation: generation, services: services)
+    let named = configuration.probes
+    let task = AppTask.run(on: executor) {
+      let verdict = await wanted.look(through: scope, named: named)
+      await self.probeEnded(number, on: generation, verdict)
+    }
+    probe = RunningProbe(number: number, task: task)
+    let limit = now.monotonic.advanced(by: configuration.journal.probeTime)
+    executor.setTimer(timerID(Self.probeTimer), at: limit) { [weak self] in
+      self?.assumeIsolated { $0.probeEnded(number, on: generation, .unknown) }
+    }
+  }
+
+  private func probeEnded(_ number: OperationNumber, on generation: Generation, _ verdict: Verdict) {
+    guard probe?.number == number, machine.currentLink?.generation == generation else { return }
+    endProbe()
+    if let settlement = operations.probeFinished(number, on: generation, verdict, now: executor.timestamp()) {
+      settle(settlement)
+    }
+    journalChanged()
+    offerOperations()
+  }
+
+  /// Lets go of the probe that runs: it has ended, or nobody needs it any more.
+  func endProbe() {
+    probe?.task.cancel()
+    probe = nil
+    executor.cancelTimer(timerID(Self.probeTimer))
+  }
+}
+
+/// A probe that looks at the device.
+struct RunningProbe {
+  var number: OperationNumber
+  var task: AppTask
+}
+
+extension NotSentReason {
+  /// Whether it says that the operation never became one.
+  fileprivate var isRefusal: Bool {
+    switch self {
+    case .journalFull, .storeFailed, .mixedDurability, .conflictingID: true
+    case .disconnected, .ended, .deadline, .cancelled, .notReconnecting, .attemptsExhausted, .refused,
+      .linkLost,
+      .expired, .superseded, .adapterUnavailable, .continuityBroken, .securityTooLow:
+      false
+    }
+  }
+}

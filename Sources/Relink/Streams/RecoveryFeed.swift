@@ -1,0 +1,89 @@
+internal import RelinkCore
+internal import Synchronization
+
+/// The outcomes of operations of earlier processes, until somebody takes them.
+///
+/// It holds at most what the store handed over, and what follows from that.
+final class RecoveryFeed: Sendable {
+  private typealias Waiting = CheckedContinuation<RecoveredOperation?, Never>
+
+  private struct State {
+    var operations: [RecoveredOperation] = []
+    /// Consumers in the order in which they came; each operation goes to one.
+    var waiting: [(id: UInt64, continuation: Waiting)] = []
+    var cancelled: Set<UInt64> = []
+    var lastID: UInt64 = 0
+    var hasEnded = false
+  }
+
+  private let state = Locked(State())
+
+  /// Hands outcomes to the consumers that wait, or keeps them; returns those that were taken.
+  func append(_ operations: [RecoveredOperation]) -> [OperationID] {
+    let resumed = state.withLock { state in
+      var resumed: [(Waiting, RecoveredOperation)] = []
+      for operation in operations {
+        if state.waiting.isEmpty {
+          state.operations.append(operation)
+        } else {
+          resumed.append((state.waiting.removeFirst().continuation, operation))
+        }
+      }
+      return resumed
+    }
+    for (continuation, operation) in resumed { continuation.resume(returning: operation) }
+    return resumed.map(\.1.id)
+  }
+
+  /// Its outcome was told in another way.
+  func remove(_ id: OperationID) {
+    state.withLock { state in state.operations.removeAll { $0.id == id } }
+  }
+
+  /// There will be no further outcome; those that are kept can still be taken.
+  func finish() {
+    let waiting = state.withLock { state in
+      state.hasEnded = true
+      defer { state.waiting.removeAll() }
+      return state.waiting.map(\.continuation)
+    }
+    for continuation in waiting { continuation.resume(returning: nil) }
+  }
+
+  /// A stream of the outcomes; `taken` hears of each that a consumer gets from it.
+  func subscribe(_ taken: @escaping @Sendable (OperationID) -> Void) -> AsyncStream<RecoveredOperation> {
+    let id = state.withLock { state in
+      state.lastID += 1
+      return state.lastID
+    }
+    return AsyncStream(
+      unfolding: { [self] in await withCheckedContinuation { next(id, $0, taken) } },
+      onCancel: { [self] in cancel(id) })
+  }
+
+  private func next(
+    _ id: UInt64, _ continuation: CheckedContinuation<RecoveredOperation?, Never>,
+    _ taken: (OperationID) -> Void
+  ) {
+    let next = state.withLock { state -> RecoveredOperation?? in
+      if state.cancelled.contains(id) { return .some(nil) }
+      if !state.operations.isEmpty { return state.operations.removeFirst() }
+      if state.hasEnded { return .some(nil) }
+      state.waiting.append((id, continuation))
+      return nil
+    }
+    guard let next else { return }
+    continuation.resume(returning: next)
+    if let operation = next { taken(operation.id) }
+  }
+
+  private func cancel(_ id: UInt64) {
+    let waiting = state.withLock { state -> [Waiting] in
+      state.cancelled.insert(id)
+      let mine = state.waiting.filter { $0.id == id }.map(\.continuation)
+      state.waiting.removeAll { $0.id == id }
+      return mine
+    }
+    for continuation in waiting { continuation.resume(returning: nil) }
+  }
+}

@@ -1,0 +1,100 @@
+/// What a durable journal still has to commit, and what is being committed: one batch at a time, in order.
+///
+/// ```
+///            next                committed
+///   idle ───────────► in flight ───────────► idle
+///     ▲                   │ failed
+///     └───── retry ── failing
+/// ```
+///
+/// Records come in while a batch is in flight and go out with the next one, so that a slow disk is asked less often. A
+/// batch that failed goes again, before everything younger, once the retry is due.
+struct DurableLog: Hashable, Sendable {
+  /// One record, the operation that it is about, and what its commit is waited for by.
+  struct Item: Hashable, Sendable {
+    /// What follows from the commit.
+    enum Purpose: Hashable, Sendable {
+      /// The operation may be offered.
+      case admission
+      /// Its bytes may leave.
+      case mark
+      /// Its callers may be told.
+      case settlement
+      /// Nobody waits for it.
+      case note
+    }
+
+    var number: OperationNumber?
+    var purpose: Purpose
+    var record: JournalRecord
+    var sync: JournalSync
+  }
+
+  private(set) var pending: [Item] = []
+  private(set) var inFlight: [Item] = []
+  /// The latest failure, until a commit succeeds.
+  private(set) var failure: JournalStoreError?
+  /// When a batch that failed goes again.
+  private(set) var retryAt: MonotonicInstant?
+  private var failures = 0
+
+  /// The first delay before a failed batch goes again; it doubles up to `longestRetry`.
+  static let shortestRetry = Duration.milliseconds(500)
+  static let longestRetry = Duration.seconds(30)
+
+  /// Whether durable operations may be offered: the store does what it is asked.
+  var isWorking: Bool { failure == nil }
+
+  /// Whether nothing is left to commit.
+  var isEmpty: Bool { pending.isEmpty && inFlight.isEmpty }
+
+  /// Something is to be committed, after everything before it.
+  mutating func append(_ item: Item) {
+    pending.append(item)
+  }
+
+  /// What is to be committed now, if anything.
+  mutating func next() -> (records: [JournalRecord], sync: JournalSync)? {
+    guard inFlight.isEmpty, !pending.isEmpty, retryAt == nil else { return nil }
+    swap(&inFlight, &pending)
+    return (inFlight.map(\.record), inFlight.lazy.map(\.sync).max() ?? .normal)
+  }
+
+  /// The batch in flight is committed.
+  mutating func committed() -> [Item] {
+    defer { inFlight = [] }
+    failure = nil
+    failures = 0
+    return inFlight
+  }
+
+  /// The batch in flight failed; `dropping` says which of its records are not to be tried again.
+  mutating func failed(
+    _ error: JournalStoreError, now: MonotonicInstant, dropping isDropped: (Item) -> Bool
+  ) {
+    pending = inFlight.filter { !isDropped($0) } + pending
+    inFlight = []
+    failure = error
+    let delay = min(Self.shortestRetry * (1 << min(failures, 10)), Self.longestRetry)
+    failures += 1
+    retryAt = now.advanced(by: delay)
+  }
+
+  /// The store will do nothing any more: what was to be committed is dropped.
+  mutating func ended(_ error: JournalStoreError) {
+    failure = error
+    pending = []
+    inFlight = []
+    retryAt = nil
+  }
+
+  /// The timer for the retry went off.
+  mutating func retryDue(now: MonotonicInstant) {
+    if let at = retryAt, at <= now { retryAt = nil }
+  }
+
+  /// Takes back what is not in flight yet for an operation.
+  mutating func dropPending(of number: OperationNumber) {
+    pending.removeAll { $0.number == number }
+  }
+}

@@ -1,0 +1,231 @@
+// What becomes of operations when a link dies, when time is up, and when nobody waits or will bring a link.
+extension OperationJournal {
+  // MARK: Losses
+
+  /// What a lost link leaves.
+  package struct Loss: Hashable, Sendable {
+    /// The operations that are settled by it.
+    package var settled: [Settlement] = []
+    /// How many operations it owed an answer that may have reached the device.
+    package var inDoubt = 0
+    /// How many writes without response were handed over on it after the last request that was answered.
+    package var unconfirmed = 0
+  }
+
+  /// The link is gone: what it owed cannot be answered any more.
+  ///
+  /// `inDoubt`: the requests that may have reached the device. The others did not: their marks go. `isGone`: whether
+  /// nothing that was handed over can take effect any more.
+  package mutating func linkLost(
+    _ generation: Generation, reason: DisconnectReason, inDoubt: [RequestID], isGone: Bool = true,
+    now: Timestamp
+  ) -> Loss {
+    abandoned.removeAll()
+    var loss = Loss(unconfirmed: commands.handedOver - commands.confirmed)
+    commands = (0, 0)
+    let isAlone = inDoubt.count == 1
+    for number in entries.map(\.number) {
+      guard let index = index(of: number) else { continue }
+      switch entries[index].state {
+      case .offered(let request):
+        guard inDoubt.contains(request) else {
+          takeOfferBack(at: index)
+          note(.notTaken, at: index, now)
+          continue
+        }
+        loss.inDoubt += 1
+        entries[index].lastOffer?.lastPossibleEffect = isGone ? now.monotonic : nil
+        entries[index].lastOffer?.lostTo = reason
+        let isPoisonous = countPoisoning(at: index, reason, isAlone: isAlone, now: now)
+        if let one = unanswered(at: index, reason, isPoisonous: isPoisonous, now: now) {
+          loss.settled.append(one)
+        }
+      case .probing(generation):
+        if let one = probeInterrupted(at: index, now: now) { loss.settled.append(one) }
+      case .recording, .queued, .inDoubt, .probing, .unresolved, .settling:
+        continue
+      }
+    }
+    return loss
+  }
+
+  /// An offer will not be answered any more: the tag decides what follows.
+  private mutating func unanswered(
+    at index: Int, _ reason: DisconnectReason, isPoisonous: Bool, now: Timestamp
+  ) -> Settlement? {
+    let entry = entries[index]
+    entries[index].state = .queued
+    note(.inDoubt(reason), at: index, now)
+    func settled(_ cause: Doubt.Cause) -> Settlement? {
+      settle(at: index, entry.unanswered(notSent: .linkLost, doubt: cause), now: now)
+    }
+    switch entry.idempotency {
+    case .nonIdempotent:
+      return settled(.linkLost(reason))
+    case .idempotent:
+      if isPoisonous { return settled(.poisonous) }
+      if let younger = entry.extras?.supersededBy { return settled(.superseded(by: younger)) }
+      return entry.extras?.hasExpired == true ? settled(.expired) : nil
+    case .verified(let probe):
+      if isPoisonous { return settled(.poisonous) }
+      entries[index].state = probe.kind == .app ? .unresolved : .inDoubt
+      return nil
+    }
+  }
+
+  /// Counts a loss against the operation that was alone when it happened, and says whether it is one too many.
+  ///
+  /// A loss of the radio says nothing about it.
+  private mutating func countPoisoning(
+    at index: Int, _ reason: DisconnectReason, isAlone: Bool, now: Timestamp
+  ) -> Bool {
+    let offeredAt = entries[index].lastOffer?.at.monotonic ?? now.monotonic
+    let isSoon = offeredAt.duration(to: now.monotonic) <= policy.poisonInterval
+    guard isAlone, reason.blamesRequest(isSoon: isSoon) else {
+      if entries[index].extras != nil { withExtras(at: index) { $0.poisonings = 0 } }
+      return false
+    }
+    let count = withExtras(at: index) { extras in
+      extras.poisonings += 1
+      return extras.poisonings
+    }
+    return count >= policy.poisonOffers
+  }
+
+  // MARK: The ends of waiting
+
+  /// What follows when a caller's wait ends before the answer.
+  package struct Abandonment: Hashable, Sendable {
+    /// The outcome that the caller gets; nil where it has to be committed first.
+    package var settlement: Settlement?
+    /// The request that the link should know nobody waits for; nil where none is outstanding.
+    package var abandon: RequestID?
+    /// The link is to be dropped, so that the request cannot take effect any more.
+    package var dropsLink = false
+  }
+
+  /// The caller of an operation was cancelled.
+  package mutating func cancelled(_ number: OperationNumber, now: Timestamp) -> Abandonment? {
+    guard let index = index(of: number), !entries[index].isSettling else { return nil }
+    return abandon(at: index, notSent: .cancelled, doubt: .cancelled, now: now)
+  }
+
+  /// A timer for deadlines went off.
+  ///
+  /// - Returns: the operations whose time is up, and the instant of the next timer.
+  package mutating func timerFired(
+    now: Timestamp
+  ) -> (expired: [Abandonment], timer: MonotonicInstant?) {
+    noteSuspension(now)
+    armed = nil
+    var expired: [Abandonment] = []
+    for number in entries.map(\.number) {
+      guard let index = index(of: number), let due = entries[index].nextInstant, due <= now.monotonic else {
+        continue
+      }
+      let entry = entries[index]
+      if entry.isSettling {
+        expired.append(Abandonment(settlement: toldAtLast(at: index, now: now)))
+      } else if let deadline = entry.deadline, deadline <= now.monotonic {
+        var one = abandon(at: index, notSent: .deadline, doubt: .deadline, now: now)
+        one.dropsLink = one.abandon != nil && entry.options.onExpiry == .dropLink
+        expired.append(one)
+      } else if entry.state == .queued || entry.state == .recording {
+        expired.append(abandon(at: index, notSent: .expired, doubt: .expired, now: now))
+      } else {
+        // It is out, or being looked at: what comes of that is told, and it is not offered once more.
+        withExtras(at: index) { $0.hasExpired = true }
+      }
+    }
+    let next = entries.lazy.compactMap(\.nextInstant).min()
+    armed = next
+    return (expired, next)
+  }
+
+  /// Nobody is going to bring a link: everything settles; with `keepingDurable`, all but what the store keeps for the
+  /// next session.
+  package mutating func settleAll(
+    notSent: NotSentReason, doubt: Doubt.Cause, keepingDurable: Bool = false, now: Timestamp
+  ) -> [Abandonment] {
+    var settled: [Abandonment] = []
+    for number in entries.map(\.number) {
+      guard let index = index(of: number), !entries[index].isSettling else { continue }
+      if keepingDurable && entries[index].isDurable { continue }
+      settled.append(abandon(at: index, notSent: notSent, doubt: doubt, now: now))
+    }
+    if entries.isEmpty { armed = nil }
+    // The link that owes those answers is closed, and nothing is offered before it is gone: its last word, which would
+    // free the keys, does not come here any more once the session has let go of it.
+    abandoned.removeAll()
+    return settled
+  }
+
+  /// No link can come for now: those settle that were not to wait for one.
+  package mutating func linkUnavailable(_ state: AdapterState, now: Timestamp) -> [Abandonment] {
+    guard special > 0 else { return [] }
+    var settled: [Abandonment] = []
+    for number in entries.map(\.number) {
+      guard let index = index(of: number), !entries[index].isSettling else { continue }
+      guard entries[index].options.ifUnavailable == .fail else { continue }
+      if case .offered = entries[index].state { continue }
+      settled.append(
+        abandon(at: index, notSent: .adapterUnavailable(state), doubt: .adapterUnavailable(state), now: now))
+    }
+    return settled
+  }
+
+  /// The time was read: where the system was suspended since the last time, all instants come that much earlier.
+  ///
+  /// - Returns: whether it was, so that a timer is to be set anew.
+  @discardableResult
+  package mutating func noteSuspension(_ now: Timestamp) -> Bool {
+    let slept = now.suspended &- suspended
+    guard slept != 0 else { return false }
+    suspended = now.suspended
+    guard slept > 0 else { return false }
+    let shift = Duration.nanoseconds(-slept)
+    for index in entries.indices {
+      entries[index].deadline = entries[index].deadline?.advanced(by: shift)
+      if entries[index].extras != nil {
+        withExtras(at: index) {
+          $0.offerBefore = $0.offerBefore?.advanced(by: shift)
+          $0.settleLimit = $0.settleLimit?.advanced(by: shift)
+        }
+      }
+    }
+    armed = nil
+    want(timer: entries.lazy.compactMap(\.nextInstant).min())
+    return true
+  }
+
+  // MARK: Parts
+
+  mutating func abandon(
+    at index: Int, notSent: NotSentReason, doubt: Doubt.Cause, now: Timestamp
+  ) -> Abandonment {
+    let entry = entries[index]
+    var request: RequestID?
+    if case .offered(let outstanding) = entry.state {
+      request = outstanding
+      abandoned[outstanding] = OrderKeys(of: entry)
+    }
+    let settlement = settle(at: index, entry.unanswered(notSent: notSent, doubt: doubt), now: now)
+    return Abandonment(settlement: settlement, abandon: request)
+  }
+}
+
+extension DisconnectReason {
+  /// Whether the loss of a link may be the work of the one request that was outstanding: the device ended the link, or
+  /// answered nothing or nonsense.
+  func blamesRequest(isSoon: Bool) -> Bool {
+    switch self {
+    case .transactionTimeout: true
+    case .remoteUserTerminated, .remoteLowResources, .remotePowerOff, .protocolViolation: isSoon
+    case .requested, .notFound, .failedToEstablish, .supervisionTimeout, .localHostTerminated,
+      .linkLayerFault,
+      .authenticationFailure, .keyMissing, .micFailure, .adapterOff, .adapterMissing, .notPermitted, .busy,
+      .setupFailed, .preparationTimeout, .refused, .operationExpired, .unknown:
+      false
+    }
+  }
+}

@@ -1,0 +1,149 @@
+// Which operation is offered next, and which is about to be.
+extension OperationJournal {
+  /// Which kinds of request a link can take at the moment.
+  package enum Room: Hashable, Sendable {
+    /// Any request.
+    case any
+    /// Only what flows beside the outstanding requests.
+    case withoutResponse
+  }
+
+  /// What is known of the link in use when something is to be offered on it.
+  package struct LinkFacts: Hashable, Sendable {
+    /// The link.
+    package var generation: Generation
+    /// Its security.
+    package var security: SecurityLevel
+
+    /// Describes a link.
+    package init(_ generation: Generation, security: SecurityLevel = .none) {
+      self.generation = generation
+      self.security = security
+    }
+  }
+
+  /// What is to be done next.
+  package enum Next: Hashable, Sendable {
+    /// Offer this operation.
+    case offer(OperationNumber, GATTRequest)
+    /// An operation cannot be offered any more, or not on this link; ask again.
+    case settled(Settlement)
+    /// Nothing.
+    case nothing
+  }
+
+  /// The operation that is to be offered next, if there is one.
+  package mutating func next(taking room: Room, on link: LinkFacts, now: Timestamp) -> Next {
+    guard !isTakingOver else { return .nothing }
+    while let index = best(
+      where: {
+        $0.isOfferable(on: link.generation, storeWorks: log.isWorking)
+          && (room == .any || $0.request.isWithoutResponse)
+      },
+      blocking: { _ in true })
+    {
+      let entry = entries[index]
+      guard entry.extras != nil, let (notSent, doubt) = obstacle(to: entry, on: link, now: now) else {
+        return .offer(entry.number, entry.request)
+      }
+      let outcome = entry.unanswered(notSent: notSent, doubt: doubt)
+      if let settled = settle(at: index, outcome, now: now) { return .settled(settled) }
+    }
+    return .nothing
+  }
+
+  /// The link is coming up, or something was offered on it: asks for the mark of the durable operation that is next in
+  /// line, so that the disk works while the radio does.
+  ///
+  /// Only of that one: a mark without an offer makes a crash look worse than it was.
+  package mutating func marksWanted(on generation: Generation, now: Timestamp) {
+    guard special > 0, !isTakingOver, log.isWorking else { return }
+    let next = best(
+      where: { $0.state == .queued && $0.extras?.awaitsClock != true },
+      blocking: {
+        switch $0.state {
+        case .offered, .settling: false
+        case .recording, .queued, .inDoubt, .probing, .unresolved: true
+        }
+      })
+    guard let next, entries[next].isDurable, entries[next].extras?.mark == JournalEntry.Mark.none else {
+      return
+    }
+    requestMark(at: next, on: generation, now: now)
+  }
+
+  /// The first of those that may go: by priority, then by call order.
+  private func best(
+    where isEligible: (JournalEntry) -> Bool, blocking isBlocking: (JournalEntry) -> Bool
+  ) -> Int? {
+    var blocked = OrderKeys()
+    var found: Int?
+    let priorities = prioritised > 0 ? inheritedPriorities() : []
+    for (index, entry) in entries.enumerated() {
+      if isEligible(entry), !blocked.contains(keyOf: entry), !isAbandoned(entry) {
+        guard prioritised > 0 else { return index }
+        if found.map({ priorities[$0] < priorities[index] }) ?? true { found = index }
+      }
+      if isBlocking(entry) { blocked.insert(keysOf: entry) }
+    }
+    return found
+  }
+
+  /// The priority of each operation: its own, or that of one that has to wait for it.
+  private func inheritedPriorities() -> [OperationPriority] {
+    var lent: [OrderKey: OperationPriority] = [:]
+    var priorities = entries.map(\.options.priority)
+    for index in entries.indices.reversed() {
+      _ = entries[index].anyKey { key in
+        if let one = lent[key], one > priorities[index] { priorities[index] = one }
+        return false
+      }
+      _ = entries[index].anyKey { key in
+        lent[key] = max(lent[key] ?? .low, priorities[index])
+        return false
+      }
+    }
+    return priorities
+  }
+
+  private func isAbandoned(_ entry: JournalEntry) -> Bool {
+    !abandoned.isEmpty && abandoned.values.contains { $0.contains(keyOf: entry) }
+  }
+
+  /// Why an operation that may go must not: it came too late, or the link is not one for it.
+  private func obstacle(
+    to entry: JournalEntry, on link: LinkFacts, now: Timestamp
+  ) -> (NotSentReason, Doubt.Cause)? {
+    guard let extras = entry.extras else { return nil }
+    if let younger = extras.supersededBy { return (.superseded(by: younger), .superseded(by: younger)) }
+    if let limit = extras.offerBefore, limit <= now.monotonic { return (.expired, .expired) }
+    if link.security < extras.options.security {
+      return (.securityTooLow(link.security), .securityTooLow(link.security))
+    }
+    if extras.options.continuity == .unbroken, let born = extras.bornOn, born < unbrokenSince {
+      return (.continuityBroken, .continuityBroken)
+    }
+    return nil
+  }
+
+  // MARK: Links
+
+  /// The session is ready on a link, or the device's state became known: which link's operations still make sense.
+  package mutating func becameReady(on generation: Generation, _ continuity: Continuity) {
+    if continuity != .resumed { unbrokenSince = generation }
+    guard special > 0 else { return }
+    for index in entries.indices where entries[index].options.continuity == .unbroken {
+      withExtras(at: index) { if $0.bornOn == nil { $0.bornOn = generation } }
+    }
+  }
+}
+
+extension JournalEntry {
+  /// Whether it could be handed over, were it its turn.
+  func isOfferable(on generation: Generation, storeWorks: Bool) -> Bool {
+    guard state == .queued else { return false }
+    guard let extras else { return true }
+    if extras.heldOn == generation || extras.awaitsClock { return false }
+    return extras.options.durability == .inMemory || (extras.mark == .committed && storeWorks)
+  }
+}

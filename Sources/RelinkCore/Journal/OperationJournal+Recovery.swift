@@ -1,0 +1,227 @@
+// What an earlier process left, taken over before anything is offered.
+extension OperationJournal {
+  /// The claim was refused: nothing durable can be recorded; the next durable call asks again.
+  package mutating func claimFailed(_ error: JournalStoreError, now: Timestamp) -> StoreEffects {
+    guard store == .opening else { return StoreEffects() }
+    let isFinal = error.code == .superseded || error.code == .closed
+    store = isFinal ? .lost(error) : .closed
+    var effects = StoreEffects(failure: error)
+    for number in entries.filter(\.isDurable).map(\.number) {
+      guard let index = index(of: number) else { continue }
+      // One that was called off meanwhile has its outcome.
+      let outcome = entries[index].extras?.outcome ?? .notSent(.storeFailed(error))
+      let settlement = Settlement(number: number, outcome: outcome)
+      finish(settlement, at: index, now: now)
+      effects.settled.append(settlement)
+    }
+    return effects
+  }
+
+  /// The claim is held, and this is what an earlier process left under it; `isWallRight` says whether the system clock is
+  /// known to be right.
+  package mutating func claimed(
+    _ journal: ClaimedJournal, isWallRight: Bool, now: Timestamp
+  ) -> StoreEffects {
+    guard store == .opening else { return StoreEffects() }
+    store = .open(nextPlace: journal.lastPlace + 1)
+    log.append(
+      DurableLog.Item(
+        number: nil, purpose: .note,
+        record: .pruned(
+          settledBefore: isWallRight ? now.wall - policy.outcomeRetention.clampedNanoseconds : .min,
+          keeping: policy.keptInStore), sync: .normal))
+    var effects = StoreEffects()
+    let new = entries.filter { $0.state == .recording || $0.isSettling }
+    for (offset, row) in journal.rows.enumerated() {
+      let number = OperationNumber(rawValue: Int64(offset) - Int64(journal.rows.count))
+      takeOver(row, as: number, isWallRight: isWallRight, now: now, &effects)
+    }
+    for number in new.map(\.number) { admitLate(number, now: now, &effects) }
+    return effects
+  }
+
+  /// A durable operation that was called while the claim was asked for.
+  private mutating func admitLate(_ number: OperationNumber, now: Timestamp, _ effects: inout StoreEffects) {
+    guard let index = index(of: number) else { return }
+    let entry = entries[index]
+    guard let earlier = entries.first(where: { $0.id == entry.id && $0.number != number }) else {
+      if let kept = kept.outcome(of: entry.id, now: now.bootTime) {
+        let (outcome, confirmation) =
+          kept.isSame(entry.request, entry.idempotency)
+          ? kept.outcome.asAnswer : (.notSent(.conflictingID), .acknowledged)
+        let settlement = Settlement(number: number, outcome: outcome, confirmation: confirmation)
+        _ = remove(at: index)
+        effects.recorded.append(number)
+        effects.settled.append(settlement)
+        reports.removeAll { $0.id == entry.id }
+        delivered(entry.id)
+      } else {
+        record(at: index, now: now)
+        if entry.isSettling { commitAgain(at: index, now: now) }
+      }
+      return
+    }
+    _ = remove(at: index)
+    effects.recorded.append(number)
+    if earlier.request == entry.request, earlier.idempotency == entry.idempotency {
+      effects.merged.append(Merge(from: number, into: earlier.number))
+      if let position = self.index(of: earlier.number) { note(.joined, at: position, now) }
+    } else {
+      effects.settled.append(Settlement(number: number, outcome: .notSent(.conflictingID)))
+    }
+  }
+
+  /// An operation that settled before it could be recorded: the record comes first.
+  private mutating func commitAgain(at index: Int, now: Timestamp) {
+    guard let extras = entries[index].extras, let outcome = extras.outcome else { return }
+    entries[index].state = .recording
+    commit(
+      Settlement(number: entries[index].number, outcome: outcome, confirmation: extras.confirmation),
+      at: index,
+      now: now)
+  }
+
+  private mutating func takeOver(
+    _ row: JournalRow, as number: OperationNumber, isWallRight: Bool, now: Timestamp,
+    _ effects: inout StoreEffects
+  ) {
+    guard let id = OperationID(row.id), let stored = try? StoredOperation(decoding: row.operation) else {
+      return reportUnreadable(row, now: now)
+    }
+    if let bytes = row.outcome {
+      // It has settled, and nobody was told.
+      guard let outcome = try? JournalCoding.decode(bytes) else { return reportUnreadable(row, now: now) }
+      kept.keep(
+        KeptOutcomes.Kept(
+          request: stored.request, idempotency: stored.idempotency, isSensitive: row.isSensitive,
+          isDurable: true,
+          outcome: outcome, at: now.bootTime), for: id)
+      let shown = row.isSensitive ? stored.request.redacted : stored.request
+      reports.append(RecoveredOperation(id: id, request: shown, outcome: outcome))
+      return
+    }
+    var entry = JournalEntry(
+      number: number, id: id, request: stored.request, idempotency: stored.idempotency, deadline: nil)
+    var extras = JournalEntry.Extras()
+    extras.options = stored.options
+    extras.options.durability = .durable
+    extras.isRecovered = true
+    extras.lastingDeadline = stored.deadline
+    let isSameBoot = stored.bootID != nil && stored.bootID == bootID
+    let clock: ExpiryClock? = isSameBoot ? .boot : isWallRight ? .wall : nil
+    if stored.deadline != nil || stored.options.offerBefore != nil {
+      extras.awaitsClock = clock == nil
+      if let clock {
+        entry.deadline = stored.deadline.map { clock.instant(of: $0, now: now) }
+        extras.offerBefore = stored.options.offerBefore.map { clock.instant(of: $0, now: now) }
+      }
+    }
+    let mark = row.mark.map { try? StoredMark(decoding: $0) }
+    if let mark {
+      extras.mark = .committed
+      entry.offers = max(mark?.offers ?? 1, 1)
+      entry.lastOffer = JournalEntry.Offer(
+        generation: mark?.generation ?? Generation(rawValue: 0), at: mark?.at ?? now)
+    } else if !isSameBoot, stored.idempotency == .idempotent {
+      // The loss of power may have taken the mark with it.
+      entry.lastOffer = JournalEntry.Offer(
+        generation: Generation(rawValue: 0),
+        at: Timestamp(monotonic: .zero, bootTime: 0, wall: row.admittedAt))
+    }
+    entry.extras = extras
+    let index = insert(entry)
+    note(.recovered, at: index, now)
+    resume(at: index, wasMarked: mark != nil, now: now)
+    if let position = self.index(of: number) { want(timer: entries[position].nextInstant) }
+  }
+
+  /// What an operation of an earlier process waits for now.
+  private mutating func resume(at index: Int, wasMarked: Bool, now: Timestamp) {
+    let entry = entries[index]
+    if entry.options.continuity == .unbroken, entry.idempotency == .idempotent || !wasMarked {
+      let outcome = entry.unanswered(notSent: .continuityBroken, doubt: .continuityBroken)
+      _ = settle(at: index, outcome, now: now)
+      return
+    }
+    guard wasMarked else { return }
+    switch entry.idempotency {
+    case .idempotent:
+      break
+    case .nonIdempotent:
+      _ = settle(at: index, entry.unanswered(notSent: .ended, doubt: .processEnded), now: now)
+    case .verified(let probe):
+      entries[index].state = probe.kind == .app ? .unresolved : .inDoubt
+    }
+  }
+
+  /// A row that this version cannot read: whether it was done nobody can tell, but that it was there is told.
+  private mutating func reportUnreadable(_ row: JournalRow, now: Timestamp) {
+    guard let id = OperationID(row.id) else { return }
+    let error = JournalStoreError(.corrupt, "The store's record of \(id) cannot be read.")
+    let outcome: Outcome<Confirmation> =
+      row.mark == nil
+      ? .notSent(.storeFailed(error))
+      : .indeterminate(
+        Doubt(
+          cause: .storeFailed(error), generation: Generation(rawValue: 0), offeredAt: now, offers: 1,
+          lastPossibleEffect: nil))
+    if row.outcome == nil {
+      log.append(
+        DurableLog.Item(
+          number: nil, purpose: .note,
+          record: .settled(id: row.id, outcome: JournalCoding.encode(outcome), at: now.wall, operation: nil),
+          sync: .full))
+    }
+    reports.append(RecoveredOperation(id: id, request: nil, outcome: outcome))
+  }
+
+  // MARK: The clock after a restart
+
+  /// Whether an operation waits until the system clock is known to be right.
+  package var awaitsClock: Bool {
+    special > 0 && entries.contains { $0.extras?.awaitsClock == true }
+  }
+
+  /// The system clock is known to be right: what waited for that gets its limits.
+  package mutating func wallClockConfirmed(now: Timestamp) {
+    for index in entries.indices where entries[index].extras?.awaitsClock == true {
+      let deadline = entries[index].extras?.lastingDeadline
+      entries[index].deadline = deadline.map { ExpiryClock.wall.instant(of: $0, now: now) }
+      withExtras(at: index) { extras in
+        extras.awaitsClock = false
+        extras.offerBefore = extras.options.offerBefore.map { ExpiryClock.wall.instant(of: $0, now: now) }
+      }
+      want(timer: entries[index].nextInstant)
+    }
+  }
+
+  private enum ExpiryClock {
+    case boot
+    case wall
+
+    func instant(of expiry: ExpiryInstant, now: Timestamp) -> MonotonicInstant {
+      let (left, overflow) =
+        switch self {
+        case .boot: expiry.bootTime.subtractingReportingOverflow(now.bootTime)
+        case .wall: expiry.wall.subtractingReportingOverflow(now.wall)
+        }
+      return overflow ? .distantFuture : now.monotonic.advanced(by: .nanoseconds(left))
+    }
+  }
+}
+
+extension StoredOperation {
+  /// What is kept of an operation.
+  init(of entry: JournalEntry, bootID: String?) {
+    self.init(
+      request: entry.request, idempotency: entry.idempotency, options: entry.options,
+      deadline: entry.extras?.lastingDeadline, bootID: bootID)
+  }
+
+  /// What the store gets of it.
+  var stored: JournalEntry.Stored {
+    get throws(JournalCodingError) {
+      JournalEntry.Stored(operation: try encoded(), fingerprint: fingerprint)
+    }
+  }
+}

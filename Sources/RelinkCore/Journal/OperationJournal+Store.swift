@@ -1,0 +1,298 @@
+// What is committed when, and what follows from it. The store itself is the shell's: it is asked for one batch at a time.
+extension OperationJournal {
+  /// How it stands with the store.
+  enum StoreState: Hashable, Sendable {
+    /// There is none.
+    case none
+    /// Nobody has asked for the claim yet, or the last one who did was refused.
+    case closed
+    /// The claim is asked for; until it is there nothing is offered.
+    case opening
+    /// The claim is held; the next operation gets this place.
+    case open(nextPlace: Int64)
+    /// A newer claim holds the device's journal, or the store was closed: nothing durable is done any more.
+    case lost(JournalStoreError)
+  }
+
+  /// How long callers wait for a commit beyond their deadline, or after the outcome where that comes later.
+  static let settleGrace = Duration.seconds(1)
+
+  /// Operations of an earlier process may be there that go first.
+  var isTakingOver: Bool { store == .opening }
+
+  /// Why no durable operation can be recorded.
+  var obstacleToRecording: JournalStoreError? {
+    switch store {
+    case .none:
+      JournalStoreError(.missing, "The session has no journal store; give it one in its configuration.")
+    case .lost(let error): error
+    case .closed, .opening, .open: nil
+    }
+  }
+
+  /// Whether the claim is to be asked for.
+  package var needsClaim: Bool { store == .closed }
+
+  /// The claim is being asked for.
+  package mutating func claimRequested() {
+    if store == .closed { store = .opening }
+  }
+
+  /// What is to be committed now, if anything: one batch at a time.
+  package mutating func nextCommit() -> (records: [JournalRecord], sync: JournalSync)? {
+    guard case .open = store else { return nil }
+    return log.next()
+  }
+
+  /// When a failed commit is to be tried again.
+  package var retryAt: MonotonicInstant? { log.retryAt }
+
+  /// The timer for trying a failed commit again went off.
+  package mutating func retryDue(now: MonotonicInstant) {
+    log.retryDue(now: now)
+  }
+
+  /// Whether the store has taken everything.
+  package var isCommitted: Bool { log.isEmpty }
+
+  // MARK: What goes in
+
+  /// A durable operation was called; its record goes once the claim is held.
+  mutating func record(at index: Int, now: Timestamp) {
+    guard case .open(let place) = store, let stored = entries[index].extras?.stored else { return }
+    store = .open(nextPlace: place + 1)
+    withExtras(at: index) { $0.stored = nil }
+    let entry = entries[index]
+    let row = JournalRow(
+      id: entry.id.description, place: place, operation: stored.operation, fingerprint: stored.fingerprint,
+      isSensitive: entry.options.isSensitive, admittedAt: now.wall)
+    log.append(
+      DurableLog.Item(number: entry.number, purpose: .admission, record: .admitted(row), sync: .full))
+  }
+
+  /// A durable operation is next in line.
+  mutating func requestMark(at index: Int, on generation: Generation, now: Timestamp) {
+    withExtras(at: index) { $0.mark = .requested }
+    let entry = entries[index]
+    let mark = StoredMark(generation: generation, at: now, offers: entry.offers + 1, bootID: bootID)
+    log.append(
+      DurableLog.Item(
+        number: entry.number, purpose: .mark, record: .marked(id: entry.id.description, mark: mark.encoded()),
+        sync: entry.idempotency == .idempotent ? .normal : .full))
+  }
+
+  /// A durable operation is offered, so that more is known than when its mark was asked for.
+  mutating func renewMark(at index: Int, now: Timestamp) {
+    let entry = entries[index]
+    guard let offer = entry.lastOffer else { return }
+    let mark = StoredMark(generation: offer.generation, at: offer.at, offers: entry.offers, bootID: bootID)
+    log.append(
+      DurableLog.Item(
+        number: entry.number, purpose: .note, record: .marked(id: entry.id.description, mark: mark.encoded()),
+        sync: .normal))
+  }
+
+  /// A durable operation has its outcome.
+  mutating func commit(_ settlement: Settlement, at index: Int, now: Timestamp) {
+    guard !entries[index].isSettling else { return }
+    entries[index].state = .settling
+    let deadline = entries[index].deadline
+    withExtras(at: index) { extras in
+      extras.outcome = settlement.outcome
+      extras.confirmation = settlement.confirmation
+      extras.settleLimit = max(now.monotonic, deadline ?? now.monotonic).advanced(by: Self.settleGrace)
+    }
+    want(timer: entries[index].nextInstant)
+    // Before the claim is held there is nothing to settle in the store; once it is, the record comes first.
+    guard case .open = store else { return }
+    let entry = entries[index]
+    let erased =
+      entry.options.isSensitive ? try? StoredOperation(of: entry, bootID: bootID).redacted().encoded() : nil
+    log.append(
+      DurableLog.Item(
+        number: entry.number, purpose: .settlement,
+        record: .settled(
+          id: entry.id.description, outcome: JournalCoding.encode(settlement.confirmed), at: now.wall,
+          operation: erased),
+        sync: entry.idempotency == .idempotent ? .normal : .full))
+  }
+
+  /// The outcome of a durable operation was told to somebody.
+  package mutating func delivered(_ id: OperationID) {
+    guard case .open = store else { return }
+    log.append(
+      DurableLog.Item(
+        number: nil, purpose: .note, record: .delivered(id: id.description), sync: .normal))
+  }
+
+  // MARK: What comes back
+
+  /// What follows from a word of the store.
+  package struct StoreEffects: Hashable, Sendable {
+    /// These operations are recorded: who waited for that may go on.
+    package var recorded: [OperationNumber] = []
+    /// These have their outcome, and it is committed; or there is nothing left to wait for.
+    package var settled: [Settlement] = []
+    /// The callers of the first wait for the second from now on: it is the same operation.
+    package var merged: [Merge] = []
+    /// The claim is gone for good, or was refused, for this reason.
+    package var failure: JournalStoreError?
+  }
+
+  /// Two calls that turned out to be for one operation.
+  package struct Merge: Hashable, Sendable {
+    /// The call.
+    package var from: OperationNumber
+    /// The operation.
+    package var into: OperationNumber
+  }
+
+  /// The batch in flight is committed; `existing` has the rows whose IDs were taken.
+  package mutating func committed(existing: [JournalRow], now: Timestamp) -> StoreEffects {
+    var effects = StoreEffects()
+    for item in log.committed() {
+      guard let number = item.number, let index = index(of: number) else { continue }
+      switch item.purpose {
+      case .admission:
+        if case .admitted(let row) = item.record, let other = existing.first(where: { $0.id == row.id }),
+          other.place != row.place
+        {
+          taken(at: index, by: other, now: now, &effects)
+        } else {
+          recorded(at: index, now: now, &effects)
+        }
+      case .mark:
+        withExtras(at: index) { $0.mark = .committed }
+        note(.marked, at: index, now)
+      case .settlement:
+        settledAtLast(at: index, now: now, &effects)
+      case .note:
+        break
+      }
+    }
+    return effects
+  }
+
+  private mutating func recorded(at index: Int, now: Timestamp, _ effects: inout StoreEffects) {
+    effects.recorded.append(entries[index].number)
+    note(.recorded, at: index, now)
+    guard entries[index].state == .recording else { return }
+    entries[index].state = .queued
+    effects.settled += supersede(olderThan: index, now: now)
+  }
+
+  /// The ID of a call is that of an operation that has settled before, in this process or an earlier one.
+  private mutating func taken(
+    at index: Int, by row: JournalRow, now: Timestamp, _ effects: inout StoreEffects
+  ) {
+    let entry = entries[index]
+    log.dropPending(of: entry.number)
+    let outcome: Outcome<GATTAnswer>
+    var confirmation = Confirmation.acknowledged
+    if !row.fingerprint.isEmpty, row.fingerprint != StoredOperation(of: entry, bootID: nil).fingerprint {
+      outcome = .notSent(.conflictingID)
+    } else if let bytes = row.outcome, let kept = try? JournalCoding.decode(bytes) {
+      (outcome, confirmation) = kept.asAnswer
+      delivered(entry.id)
+    } else {
+      outcome = .notSent(
+        .storeFailed(JournalStoreError(.corrupt, "The store's record of \(entry.id) cannot be read.")))
+    }
+    let settlement = Settlement(number: entry.number, outcome: outcome, confirmation: confirmation)
+    effects.recorded.append(entry.number)
+    finish(settlement, at: index, now: now)
+    effects.settled.append(settlement)
+  }
+
+  private mutating func settledAtLast(at index: Int, now: Timestamp, _ effects: inout StoreEffects) {
+    guard let extras = entries[index].extras, let outcome = extras.outcome else { return }
+    let settlement = Settlement(
+      number: entries[index].number, outcome: outcome, confirmation: extras.confirmation,
+      durableID: entries[index].id)
+    if extras.isRecovered {
+      let shown = entries[index].summary
+      reports.append(RecoveredOperation(id: shown.id, request: shown.request, outcome: settlement.confirmed))
+    }
+    finish(settlement, at: index, now: now)
+    // Callers that were told already, because it took too long, are not told again.
+    if !extras.isTold { effects.settled.append(settlement) }
+  }
+
+  /// A commit has taken too long: its callers are told that nothing certain is recorded, and it goes on without them.
+  mutating func toldAtLast(at index: Int, now: Timestamp) -> Settlement {
+    let error =
+      log.failure ?? JournalStoreError(.system, "The store has not answered in time.", isCertain: false)
+    withExtras(at: index) { $0.isTold = true }
+    return Settlement(number: entries[index].number, outcome: entries[index].unrecorded(error, now: now))
+  }
+
+  /// The batch in flight failed.
+  ///
+  /// What was only to be recorded settles at once if it is certain that it never will be; everything else goes again
+  /// later, and nothing durable is offered until then. What nobody waits for is dropped: it can be done without.
+  package mutating func commitFailed(_ error: JournalStoreError, now: Timestamp) -> StoreEffects {
+    if error.code == .superseded || error.code == .closed { return storeLost(error, now: now) }
+    var effects = StoreEffects(failure: error)
+    let items = log.inFlight
+    log.failed(error, now: now.monotonic) { item in
+      error.isCertain && item.purpose != .settlement
+    }
+    for item in items {
+      guard let number = item.number, let index = index(of: number) else { continue }
+      note(.storeFailed(error), at: index, now)
+      switch item.purpose {
+      case .admission where error.isCertain:
+        log.dropPending(of: number)
+        effects.settled.append(unrecordable(at: index, error, now: now))
+      case .mark where error.isCertain:
+        withExtras(at: index) { $0.mark = .none }
+      case .admission, .mark, .settlement, .note:
+        break
+      }
+    }
+    return effects
+  }
+
+  /// It was never recorded and never sent.
+  private mutating func unrecordable(at index: Int, _ error: JournalStoreError, now: Timestamp) -> Settlement
+  {
+    let settlement = Settlement(number: entries[index].number, outcome: .notSent(.storeFailed(error)))
+    finish(settlement, at: index, now: now)
+    return settlement
+  }
+
+  /// Somebody else holds the device's journal now, or the store is closed: what is recorded is theirs.
+  private mutating func storeLost(_ error: JournalStoreError, now: Timestamp) -> StoreEffects {
+    var effects = StoreEffects(failure: error)
+    store = .lost(error)
+    let neverRecorded = Set(
+      (log.inFlight + log.pending).filter { $0.purpose == .admission }.compactMap(\.number))
+    log.ended(error)
+    for number in entries.map(\.number) {
+      guard let index = index(of: number), entries[index].isDurable else { continue }
+      if case .offered(let request) = entries[index].state {
+        abandoned[request] = OrderKeys(of: entries[index])
+      }
+      let isTold = entries[index].extras?.isTold ?? false
+      let settlement =
+        neverRecorded.contains(number) && error.isCertain
+        ? Settlement(number: number, outcome: .notSent(.storeFailed(error)))
+        : Settlement(number: number, outcome: entries[index].unrecorded(error, now: now))
+      finish(settlement, at: index, now: now)
+      if !isTold { effects.settled.append(settlement) }
+    }
+    return effects
+  }
+}
+
+extension Outcome<Confirmation> {
+  /// The outcome as an operation settles with it.
+  var asAnswer: (Outcome<GATTAnswer>, Confirmation) {
+    switch self {
+    case .succeeded(let confirmation): (.succeeded(.done), confirmation)
+    case .rejected(let rejection): (.rejected(rejection), .acknowledged)
+    case .notSent(let reason): (.notSent(reason), .acknowledged)
+    case .indeterminate(let doubt): (.indeterminate(doubt), .acknowledged)
+    }
+  }
+}
