@@ -60,10 +60,6 @@ struct PublicCall: Sendable, CustomStringConvertible {
     PublicCall(declaration: "DeviceSession+Journal.submit", limit: .zero) {
       _ = try await $0.session.submit(WriteRequest([1], to: Scene.first, idempotency: .idempotent))
     },
-    PublicCall(declaration: "DeviceSession+Journal.submit", variant: "and its outcome", limit: .seconds(30)) {
-      let operation = try await $0.session.submit(WriteRequest([1], to: Scene.first, idempotency: .idempotent))
-      _ = await operation.outcome
-    },
     PublicCall(declaration: "DeviceSession+Journal.resolve", limit: .zero) {
       guard let id = OperationID("unknown") else { return }
       try await $0.session.resolve(id, as: .applied, by: "nobody")
