@@ -202,6 +202,14 @@ extension DeviceSession {
       if let retry = operations.retryAt { setStoreTimer(retry) }
     }
     offerOperations()
+    if case .ended = machine.snapshot.state { finishFeeds() }
+  }
+
+  /// The session has ended: its streams end with the last thing that they have to tell.
+  func finishFeeds() {
+    guard !operations.hasUntold else { return }
+    journalFeed.finish()
+    recovery.finish()
   }
 
   private func setStoreTimer(_ instant: MonotonicInstant) {
@@ -209,6 +217,7 @@ extension DeviceSession {
       self?.assumeIsolated { session in
         session.operations.retryDue(now: session.executor.now)
         session.commit()
+        session.offerOperations()
       }
     }
   }
@@ -222,8 +231,7 @@ extension DeviceSession {
       waiters[merge.into, default: OperationWaiters()].add(moved)
     }
     for settlement in effects.settled { settle(settlement) }
-    let ended = effects.recorded + effects.settled.map(\.number)
-    for number in ended {
+    for number in effects.recorded {
       for continuation in recordings.removeValue(forKey: number) ?? [] { continuation.resume() }
     }
     journalChanged()

@@ -277,6 +277,7 @@ extension DeviceSession {
     for one in expired where one.settlement != nil { finish(one) }
     journalChanged()
     if expired.contains(where: \.dropsLink) { giveLinkUp(LinkLoss(.operationExpired)) }
+    if case .ended = machine.snapshot.state { finishFeeds() }
     offerOperations()
   }
 
@@ -293,6 +294,9 @@ extension DeviceSession {
 
   func settle(_ settlement: Settlement) {
     if probe?.number == settlement.number { endProbe() }
+    defer {
+      for continuation in recordings.removeValue(forKey: settlement.number) ?? [] { continuation.resume() }
+    }
     guard let waiting = waiters.removeValue(forKey: settlement.number) else { return }
     if let first = waiting.first, waiting.joined.isEmpty, waiting.cells.isEmpty {
       first.continuation.resume(returning: .settled(settlement.outcome, settlement.confirmation))

@@ -229,8 +229,7 @@ public actor DeviceSession {
     executor.cancelTimer(timerID(Self.clockTimer))
     if operations.entries.isEmpty { executor.cancelTimer(timerID(Self.journalTimer)) }
     let error = RelinkError(.ended, "The session has ended; make a new one to go on.")
-    journalFeed.finish()
-    recovery.finish()
+    finishFeeds()
     for id in subscriptions.sessionEnded() { consumers.removeValue(forKey: id)?.finish(error) }
   }
 

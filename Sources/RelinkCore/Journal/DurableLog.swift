@@ -45,6 +45,9 @@ struct DurableLog: Hashable, Sendable {
   /// Whether durable operations may be offered: the store does what it is asked.
   var isWorking: Bool { failure == nil }
 
+  /// Whether the store may be asked for something: it works, or it is time to see whether it does again.
+  var mayTry: Bool { retryAt == nil }
+
   /// Whether nothing is left to commit.
   var isEmpty: Bool { pending.isEmpty && inFlight.isEmpty }
 
@@ -90,7 +93,11 @@ struct DurableLog: Hashable, Sendable {
 
   /// The timer for the retry went off.
   mutating func retryDue(now: MonotonicInstant) {
-    if let at = retryAt, at <= now { retryAt = nil }
+    guard let at = retryAt, at <= now else { return }
+    retryAt = nil
+    // Where nothing is left that could show whether the store works again, it is taken to, or what waits would wait for
+    // ever.
+    if isEmpty { failure = nil }
   }
 
   /// Takes back what is not in flight yet for an operation.

@@ -57,7 +57,7 @@ extension OperationJournal {
   ///
   /// Only of that one: a mark without an offer makes a crash look worse than it was.
   package mutating func marksWanted(on generation: Generation, now: Timestamp) {
-    guard special > 0, !isTakingOver, log.isWorking else { return }
+    guard special > 0, !isTakingOver, log.mayTry else { return }
     let next = best(
       where: { $0.state == .queued && $0.extras?.awaitsClock != true },
       blocking: {

@@ -24,12 +24,8 @@ extension OperationJournal {
   ) -> StoreEffects {
     guard store == .opening else { return StoreEffects() }
     store = .open(nextPlace: journal.lastPlace + 1)
-    log.append(
-      DurableLog.Item(
-        number: nil, purpose: .note,
-        record: .pruned(
-          settledBefore: isWallRight ? now.wall - policy.outcomeRetention.clampedNanoseconds : .min,
-          keeping: policy.keptInStore), sync: .normal))
+    self.isWallRight = isWallRight
+    prune(now: now)
     var effects = StoreEffects()
     let new = entries.filter { $0.state == .recording || $0.isSettling }
     for (offset, row) in journal.rows.enumerated() {
@@ -184,6 +180,7 @@ extension OperationJournal {
 
   /// The system clock is known to be right: what waited for that gets its limits.
   package mutating func wallClockConfirmed(now: Timestamp) {
+    isWallRight = true
     for index in entries.indices where entries[index].extras?.awaitsClock == true {
       let deadline = entries[index].extras?.lastingDeadline
       entries[index].deadline = deadline.map { ExpiryClock.wall.instant(of: $0, now: now) }

@@ -52,8 +52,8 @@ extension OperationJournal {
     log.retryDue(now: now)
   }
 
-  /// Whether the store has taken everything.
-  package var isCommitted: Bool { log.isEmpty }
+  /// Whether the callers of any operation have not been told its outcome yet.
+  package var hasUntold: Bool { entries.contains { $0.extras?.isTold != true } }
 
   // MARK: What goes in
 
@@ -214,8 +214,27 @@ extension OperationJournal {
       reports.append(RecoveredOperation(id: shown.id, request: shown.request, outcome: settlement.confirmed))
     }
     finish(settlement, at: index, now: now)
+    pruneSometimes(now: now)
     // Callers that were told already, because it took too long, are not told again.
     if !extras.isTold { effects.settled.append(settlement) }
+  }
+
+  /// How many operations settle in the store between two looks at what can go.
+  private static let pruneInterval = 1_000
+
+  private mutating func pruneSometimes(now: Timestamp) {
+    settledSincePrune += 1
+    if settledSincePrune >= Self.pruneInterval { prune(now: now) }
+  }
+
+  /// What is too old, or too much, goes from the store; by age only where the system clock is known to be right.
+  mutating func prune(now: Timestamp) {
+    settledSincePrune = 0
+    let limit = isWallRight ? now.wall - policy.outcomeRetention.clampedNanoseconds : .min
+    log.append(
+      DurableLog.Item(
+        number: nil, purpose: .note, record: .pruned(settledBefore: limit, keeping: policy.keptInStore),
+        sync: .normal))
   }
 
   /// A commit has taken too long: its callers are told that nothing certain is recorded, and it goes on without them.

@@ -26,6 +26,10 @@ package struct OperationJournal: Sendable {
   var kept: KeptOutcomes
   var store: StoreState
   var log = DurableLog()
+  /// How many operations have settled in the store since it was last asked to let old ones go.
+  var settledSincePrune = 0
+  /// Whether the system clock was known to be right when somebody last looked.
+  var isWallRight = false
 
   /// The earliest instant for which a timer was asked; a later deadline needs none of its own.
   var armed: MonotonicInstant?
