@@ -23,25 +23,33 @@ final class JournalDatabase {
   private let count: SQLiteStatement
   private let commits: SQLiteStatement
   private let freePages: SQLiteStatement
-  private let logFrames = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+  private let log = LogLength()
   private var sync = JournalSync.full
 
   /// Opens the journal at `path`, which is there, for writing.
-  init(at path: String, system: String?) throws(SQLiteFailure) {
-    logFrames.initialize(to: 0)
-    connection = try SQLiteConnection(path, flags: SQLITE_OPEN_READWRITE, system: system)
-    connection.setPatience(milliseconds: JournalDatabase.patience)
-    if connection.isReadOnly {
-      throw SQLiteFailure(SQLITE_READONLY, "opened for reading alone")
+  static func open(at path: String, system: String?) throws(JournalStoreError) -> JournalDatabase {
+    let (connection, application, version) = try telling(path) { () throws(SQLiteFailure) in
+      let connection = try SQLiteConnection(path, flags: SQLITE_OPEN_READWRITE, system: system)
+      connection.setPatience(milliseconds: JournalDatabase.patience)
+      if connection.isReadOnly {
+        throw SQLiteFailure(SQLITE_READONLY, "opened for reading alone")
+      }
+      try connection.run(JournalSchema.settings)
+      let mode = try connection.text("PRAGMA journal_mode = WAL")
+      guard mode == "wal" else {
+        throw SQLiteFailure(SQLITE_CANTOPEN, "the file system cannot share the memory that the log needs")
+      }
+      return (
+        connection, try connection.number("PRAGMA application_id"),
+        try connection.number("PRAGMA user_version")
+      )
     }
-    try connection.run(JournalSchema.settings)
-    let mode = try connection.text("PRAGMA journal_mode = WAL")
-    guard mode == "wal" else {
-      throw SQLiteFailure(SQLITE_CANTOPEN, "the file system cannot share the memory that the log needs")
-    }
-    guard try connection.number("PRAGMA application_id") == JournalSchema.application,
-      try connection.number("PRAGMA user_version") == JournalSchema.version
-    else { throw SQLiteFailure(SQLITE_CORRUPT, "the log does not belong to the file") }
+    try JournalSchema.check(path, application, version)
+    return try telling(path) { () throws(SQLiteFailure) in try JournalDatabase(connection) }
+  }
+
+  private init(_ connection: SQLiteConnection) throws(SQLiteFailure) {
+    self.connection = connection
     do throws(SQLiteFailure) {
       rows = try JournalRows(connection)
       begin = try connection.prepare("BEGIN IMMEDIATE")
@@ -60,11 +68,7 @@ final class JournalDatabase {
       // A table or a column that is not there.
       throw error.primaryCode == SQLITE_ERROR ? SQLiteFailure(SQLITE_CORRUPT, error.text) : error
     }
-    connection.watchLog(logFrames)
-  }
-
-  deinit {
-    logFrames.deallocate()
+    connection.watchLog(log.frames)
   }
 
   /// How many transactions there were.
@@ -76,7 +80,12 @@ final class JournalDatabase {
   /// Looks for damage in the whole file.
   func check() throws(SQLiteFailure) {
     let finding = try connection.text("PRAGMA quick_check(1)")
-    if finding != "ok" { throw SQLiteFailure(SQLITE_CORRUPT, finding) }
+    guard finding != "ok" else { return }
+    // A page that could not be read is no damage.
+    if finding.contains("Failed to read") { throw SQLiteFailure(SQLITE_IOERR, finding) }
+    let number = finding.split(separator: "error code=").dropFirst().first?.prefix { $0.isNumber }
+    let code = number.flatMap { Int32($0) } ?? SQLITE_CORRUPT
+    throw SQLiteFailure(code == SQLITE_OK ? SQLITE_CORRUPT : code, finding)
   }
 
   // MARK: Transactions
@@ -135,12 +144,12 @@ final class JournalDatabase {
   // MARK: The log
 
   /// Whether the log is long enough to be written back.
-  var isLogLong: Bool { logFrames.pointee >= JournalDatabase.logPages }
+  var isLogLong: Bool { log.frames.pointee >= JournalDatabase.logPages }
 
   /// Writes the log back as far as readers let it; the next transaction then begins it anew.
   func writeLogBack() throws(SQLiteFailure) {
     let state = try connection.checkpoint(truncates: false)
-    if state.done >= state.log { logFrames.pointee = 0 }
+    if state.done >= state.log { log.frames.pointee = 0 }
   }
 
   /// Writes the log back and empties it, so that nothing old is left in it.
@@ -148,8 +157,17 @@ final class JournalDatabase {
     if !patiently { connection.setPatience(milliseconds: 0) }
     defer { connection.setPatience(milliseconds: JournalDatabase.patience) }
     _ = try connection.checkpoint(truncates: true)
-    logFrames.pointee = 0
+    log.frames.pointee = 0
   }
+}
+
+/// How long the log is, at an address that SQLite can write to.
+private final class LogLength {
+  let frames = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+
+  init() { frames.initialize(to: 0) }
+
+  deinit { frames.deallocate() }
 }
 
 /// Why a batch is not written.

@@ -26,11 +26,8 @@ final class JournalLedger {
       try JournalLedger.identify(place, system)
     }
     try file.narrow()
-    let opened = try telling(place) { () throws(SQLiteFailure) in
-      let opened = try JournalDatabase(at: place, system: system)
-      try opened.check()
-      return opened
-    }
+    let opened = try JournalDatabase.open(at: place, system: system)
+    try telling(place) { () throws(SQLiteFailure) in try opened.check() }
     identity = opened.identity
     database = opened
     // A process that ended by itself may have owed one.
@@ -49,33 +46,22 @@ final class JournalLedger {
     try file.finishDraft()
   }
 
-  /// Looks at the file without changing anything, whatever it is.
+  /// Looks at the file's head, without changing anything, whatever it is.
+  ///
+  /// The rest of it may be half written, with the whole in its log.
   private static func identify(_ path: String, _ system: String?) throws(JournalStoreError) {
-    let (application, version) = try telling(path) { () throws(SQLiteFailure) in
-      let look = try SQLiteConnection(
-        fileURI(path, "immutable=1"), flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, system: system)
-      return (try look.number("PRAGMA application_id"), try look.number("PRAGMA user_version"))
+    let head = try telling(path) { () throws(SQLiteFailure) in
+      let head = try SQLiteConnection(
+        fileURI(path, "immutable=1"), flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, system: system
+      ).beginning(100)
+      guard head.starts(with: Array("SQLite format 3\0".utf8)) else {
+        throw SQLiteFailure(SQLITE_NOTADB, "no database")
+      }
+      return head
     }
-    try check(path, application, version)
-  }
-
-  /// Throws unless these are the marks of a journal that this version knows.
-  static func check(_ path: String, _ application: Int64, _ version: Int64) throws(JournalStoreError) {
-    guard application == JournalSchema.application else {
-      throw JournalStoreError(
-        .corrupt,
-        "\(path) is a database of something else, and was left as it is. Give the journal a path of its own.")
-    }
-    guard version <= JournalSchema.version else {
-      throw JournalStoreError(
-        .newerSchema,
-        "\(path) was written by a later version of the library (schema \(version), this one knows "
-          + "\(JournalSchema.version)). Use that version, or begin another journal.")
-    }
-    guard version == JournalSchema.version else {
-      throw JournalStoreError(
-        .corrupt, "\(path) has the schema \(version), which no version of the library wrote. Restore a copy.")
-    }
+    // Where SQLite's file format has `application_id` and `user_version`.
+    func number(at offset: Int) -> Int64 { head[offset..<offset + 4].reduce(0) { $0 << 8 | Int64($1) } }
+    try JournalSchema.check(path, number(at: 68), number(at: 60))
   }
 
   // MARK: Groups
@@ -230,8 +216,8 @@ final class JournalLedger {
   /// Opens the file again where it is not open; the result says why that failed.
   private func reopenIfNeeded() -> JournalStoreError? {
     guard database == nil else { return nil }
-    do throws(SQLiteFailure) {
-      let opened = try JournalDatabase(at: file.path, system: system)
+    do throws(JournalStoreError) {
+      let opened = try JournalDatabase.open(at: file.path, system: system)
       guard opened.identity == identity else {
         return JournalStoreError(
           .corrupt,
@@ -240,7 +226,7 @@ final class JournalLedger {
       database = opened
       return nil
     } catch {
-      return error.error(at: file.path)
+      return error
     }
   }
 

@@ -1,3 +1,5 @@
+internal import Relink
+
 /// What a journal's database looks like.
 ///
 /// A change of it is a new ``version``, and the opening of an older file brings it up to date first.
@@ -103,4 +105,23 @@ enum JournalSchema {
   static let updateClaim: StaticString = "UPDATE claims SET owner = ?2, epoch = ?3 WHERE key = ?1"
   static let updatePlace: StaticString = "UPDATE claims SET last_place = ?2 WHERE key = ?1"
   static let count: StaticString = "UPDATE state SET commits = commits + 1"
+
+  /// Throws unless these are the marks of a journal that this version knows.
+  static func check(_ path: String, _ application: Int64, _ version: Int64) throws(JournalStoreError) {
+    guard application == JournalSchema.application else {
+      throw JournalStoreError(
+        .corrupt,
+        "\(path) is a database of something else, and was left as it is. Give the journal a path of its own.")
+    }
+    guard version <= JournalSchema.version else {
+      throw JournalStoreError(
+        .newerSchema,
+        "\(path) was written by a later version of the library (schema \(version), this one knows "
+          + "\(JournalSchema.version)). Use that version, or begin another journal.")
+    }
+    guard version == JournalSchema.version else {
+      throw JournalStoreError(
+        .corrupt, "\(path) has the schema \(version), which no version of the library wrote. Restore a copy.")
+    }
+  }
 }

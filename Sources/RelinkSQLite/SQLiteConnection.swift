@@ -85,6 +85,20 @@ final class SQLiteConnection {
     _ = sqlite3_busy_timeout(handle, milliseconds)
   }
 
+  /// The first bytes of the file, read as they are: without a lock and without taking them for a database.
+  func beginning(_ count: Int32) throws(SQLiteFailure) -> [UInt8] {
+    var file: UnsafeMutablePointer<sqlite3_file>?
+    var code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file)
+    guard code == SQLITE_OK, let file, let read = file.pointee.pMethods?.pointee.xRead else {
+      throw SQLiteFailure(code == SQLITE_OK ? SQLITE_CANTOPEN : code, of: handle)
+    }
+    var bytes = [UInt8](repeating: 0, count: Int(count))
+    code = read(file, &bytes, count, 0)
+    // SQLITE_IOERR_SHORT_READ: what is missing is zero.
+    guard code == SQLITE_OK || code == SQLITE_IOERR | 2 << 8 else { throw SQLiteFailure(code, of: nil) }
+    return bytes
+  }
+
   /// Writes the log's frames into the database file.
   ///
   /// - Returns: How many frames the log has, and how many of them the file has.

@@ -38,7 +38,7 @@ extension SQLiteJournalStore {
     }
     let version = try telling(path) { () throws(SQLiteFailure) in try connection.number("PRAGMA user_version")
     }
-    try JournalLedger.check(path, application, version)
+    try JournalSchema.check(path, application, version)
     return try telling(path) { () throws(SQLiteFailure) in try rows(connection) }
   }
 

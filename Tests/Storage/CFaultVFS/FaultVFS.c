@@ -53,14 +53,25 @@ static uint64_t draw(struct relink_fault *fault) {
   return z ^ (z >> 31);
 }
 
-/// Counts a call; the kind of the fault that hits it, or 0.
-static int hit(struct relink_fault *fault) {
-  const uint64_t number = atomic_fetch_add(&fault->calls, 1) + 1;
+/// Counts a call where its kind of fault can hit it; the kind of the fault that does, or 0.
+static int hit_if(struct relink_fault *fault, int counts) {
   const int kind = atomic_load(&fault->kind);
+  if (!counts) return kind == RELINK_FAULT_POWER && atomic_load(&fault->fired) ? kind : 0;
+  const uint64_t number = atomic_fetch_add(&fault->calls, 1) + 1;
   if (kind == 0 || number < atomic_load(&fault->from)) return 0;
   if (kind != RELINK_FAULT_POWER && number >= atomic_load(&fault->until)) return 0;
   atomic_store(&fault->fired, 1);
   return kind;
+}
+
+/// A call that only looks: a full disk does not concern it, and a loss of power might as well come with the next change.
+static int hit(struct relink_fault *fault) {
+  return hit_if(fault, atomic_load(&fault->kind) == RELINK_FAULT_IO);
+}
+
+/// A call that changes a file, or makes a change last.
+static int hit_change(struct relink_fault *fault, int is_write) {
+  return hit_if(fault, is_write || atomic_load(&fault->kind) != RELINK_FAULT_FULL);
 }
 
 // MARK: What is on the disk
@@ -146,7 +157,7 @@ static int file_read(sqlite3_file *base, void *bytes, int count, sqlite3_int64 o
 
 static int file_write(sqlite3_file *base, const void *bytes, int count, sqlite3_int64 offset) {
   struct file *file = (struct file *)base;
-  const int kind = hit(file->fault);
+  const int kind = hit_change(file->fault, 1);
   int written = count;
   if (kind) {
     const uint64_t choice = draw(file->fault);
@@ -164,7 +175,7 @@ static int file_write(sqlite3_file *base, const void *bytes, int count, sqlite3_
 
 static int file_truncate(sqlite3_file *base, sqlite3_int64 size) {
   struct file *file = (struct file *)base;
-  if (hit(file->fault)) return SQLITE_IOERR_TRUNCATE;
+  if (hit_change(file->fault, 0)) return SQLITE_IOERR_TRUNCATE;
   const int result = file->real->pMethods->xTruncate(file->real, size);
   if (result == SQLITE_OK) note(file, NULL, 0, size, 1);
   return result;
@@ -173,7 +184,7 @@ static int file_truncate(sqlite3_file *base, sqlite3_int64 size) {
 static int file_sync(sqlite3_file *base, int flags) {
   struct file *file = (struct file *)base;
   atomic_fetch_add(&file->fault->syncs, 1);
-  if (hit(file->fault)) return SQLITE_IOERR_FSYNC;
+  if (hit_change(file->fault, 0)) return SQLITE_IOERR_FSYNC;
   (void)flags;
   // The kernel's own synchronisation takes time and proves nothing here.
   if (file->entry) {
@@ -275,7 +286,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int 
 
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int syncs) {
   struct relink_fault *fault = VFS(vfs);
-  if (hit(fault)) return SQLITE_IOERR_DELETE;
+  if (hit_change(fault, 0)) return SQLITE_IOERR_DELETE;
   const int result = fault->real->xDelete(fault->real, name, syncs);
   if (result == SQLITE_OK) load(find(fault, name));
   return result;

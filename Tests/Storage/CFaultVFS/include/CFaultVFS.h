@@ -29,7 +29,8 @@ void relink_fault_plan(struct relink_fault *fault, int kind, uint64_t first, uin
 /// Lets nothing fail any more.
 void relink_fault_heal(struct relink_fault *fault);
 
-/// How many calls were counted since the plan was made: open, read, write, truncate, sync, size, lock, memory, delete.
+/// How many calls were counted since the plan was made: for IO each that can fail, for FULL writes, for POWER those that
+/// change a file or make a change last.
 uint64_t relink_fault_calls(const struct relink_fault *fault);
 
 /// Whether a call has failed since the plan was made.
