@@ -7,6 +7,8 @@ struct ExclusiveTurns {
   private var waiting: [(number: OperationNumber, continuation: Continuation)] = []
   /// The link that somebody has for himself, and his number.
   private(set) var holder: (number: OperationNumber, generation: Generation)?
+  /// Operations up to this one go before the next turn: they waited while somebody had the link.
+  private(set) var barrier: OperationNumber?
 
   var hasWaiting: Bool { !waiting.isEmpty }
 
@@ -35,9 +37,14 @@ struct ExclusiveTurns {
   }
 
   /// The turn is over.
-  mutating func release(_ number: OperationNumber) {
-    if holder?.number == number { holder = nil }
+  mutating func release(_ number: OperationNumber, after last: OperationNumber?) {
+    guard holder?.number == number else { return }
+    holder = nil
+    barrier = last
   }
+
+  /// What waited for the turn before has had its own.
+  mutating func barrierPassed() { barrier = nil }
 
   /// The link is gone, and with it what anybody could do on it.
   mutating func linkLost() { holder = nil }
@@ -82,7 +89,7 @@ extension DeviceSession {
     executor.cancelTimer(timer)
     let generation = try granted.get()
     defer {
-      exclusive.release(number)
+      exclusive.release(number, after: operations.entries.last?.number)
       offerOperations()
     }
     return try await body(LinkScope(session: self, generation: generation, services: services))
@@ -95,6 +102,10 @@ extension DeviceSession {
   func isExclusive() -> Bool {
     if exclusive.holder != nil { return true }
     guard exclusive.hasWaiting, let generation = machine.currentLink?.generation else { return false }
+    if let barrier = exclusive.barrier {
+      if operations.hasWork(upTo: barrier, on: generation) { return false }
+      exclusive.barrierPassed()
+    }
     if outstanding == 0, probe == nil, let continuation = exclusive.grant(generation) {
       continuation.resume(returning: .success(generation))
     }

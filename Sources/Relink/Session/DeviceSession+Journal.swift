@@ -30,7 +30,7 @@ extension DeviceSession {
       )
     case .ended(let result):
       cell.settle(result.confirmed)
-      return PendingOperation(id: id, number: number, cell: cell, session: self, isDurable: isDurable)
+      return PendingOperation(id: id, cell: cell, session: self, isDurable: isDurable)
     case .waits(let known):
       waiters[known, default: OperationWaiters()].cells.append(cell)
       journalChanged()
@@ -43,7 +43,7 @@ extension DeviceSession {
             disconnect: machine.lastDisconnect)
         }
       }
-      return PendingOperation(id: id, number: known, cell: cell, session: self, isDurable: isDurable)
+      return PendingOperation(id: id, cell: cell, session: self, isDurable: isDurable)
     }
   }
 
@@ -98,8 +98,13 @@ extension DeviceSession {
     }
   }
 
-  nonisolated func operationCancelled(_ number: OperationNumber) {
-    executor.post { self.assumeIsolated { $0.endOperation(number) } }
+  nonisolated func operationCancelled(_ id: OperationID) {
+    executor.post { [self] in
+      assumeIsolated { session in
+        guard let entry = session.operations.entries.first(where: { $0.id == id }) else { return }
+        session.endOperation(entry.number)
+      }
+    }
   }
 
   func delivered(_ id: OperationID) {
@@ -136,18 +141,51 @@ extension DeviceSession {
 
   private func storeOpened(_ result: Result<ClaimedJournal, JournalStoreError>) {
     let now = executor.timestamp()
+    if case .ended = machine.snapshot.state {
+      // What an earlier process left is for the next session.
+      let error = JournalStoreError(.closed, "The session has ended; make a new one to go on.")
+      follow(operations.claimFailed(error, now: now))
+      return finishFeeds()
+    }
     switch result {
     case .success(let journal):
       claim = journal.claim
+      claimFailures = 0
       follow(operations.claimed(journal, isWallRight: executor.isWallClockRight, now: now))
       if operations.awaitsClock { watchClock() }
-      if operations.hasOpenWork, case .wait(let actions) = machine.workArrived(now: now.monotonic) {
-        perform(actions)
-      }
+      takeUpWork(now: now)
     case .failure(let error):
       follow(operations.claimFailed(error, now: now))
+      retryClaim(now: now)
     }
     offerOperations()
+  }
+
+  /// What an earlier process left needs a link too; where the app has disconnected meanwhile, it settles like all else.
+  private func takeUpWork(now: Timestamp) {
+    guard operations.hasOpenWork else { return }
+    switch machine.workArrived(now: now.monotonic) {
+    case .wait(let actions): perform(actions)
+    case .refuse(let reason): settleOperations(reason, .disconnected)
+    }
+  }
+
+  /// A claim that was refused for a reason that may pass is asked for again: nobody else takes up what was left.
+  private func retryClaim(now: Timestamp) {
+    guard operations.needsClaim else { return }
+    let delay = min(.seconds(1) * (1 << min(claimFailures, 10)), Self.longestClaimRetry)
+    claimFailures += 1
+    executor.setTimer(timerID(Self.storeTimer), at: now.monotonic.advanced(by: delay)) { [weak self] in
+      self?.assumeIsolated { $0.openStore() }
+    }
+  }
+
+  private static let longestClaimRetry = Duration.seconds(30)
+
+  func cancelJournalTimers() {
+    for timer in [Self.journalTimer, Self.storeTimer, Self.clockTimer, Self.probeTimer] {
+      executor.cancelTimer(timerID(timer))
+    }
   }
 
   private func watchClock() {
@@ -165,6 +203,7 @@ extension DeviceSession {
 
   /// Passes on what the journal has put down: commits, timers, transitions.
   func journalChanged() {
+    if let probe, !operations.isProbing(probe.number) { endProbe() }
     guard operations.hasOutput else { return }
     if let timer = operations.takeTimer() { setJournalTimer(timer) }
     let events = operations.takeEvents()

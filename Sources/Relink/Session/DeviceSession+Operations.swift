@@ -4,15 +4,17 @@ public import RelinkCore
 extension DeviceSession {
   /// Reads the value of a characteristic, however long.
   ///
-  /// Waits for ready, survives losses: a read is idempotent, so it is offered again after a reconnection. It ends
+  /// Waits for ready, survives losses: a read is idempotent, so it is offered again after a reconnection. One that has
+  /// a side effect, like a counter that it clears, can be tagged otherwise with `idempotency`. It ends
   /// within `limit`, by default ``Deadlines/operation``, whatever happens; cancelling ends it at once. After
   /// ``disconnect()`` it is not sent, at once, until ``connect(within:)``.
   /// - Throws: an error with the outcome in it: `rejected`, `notSent`, `indeterminate` (offered, and the wait ended
   ///   before an answer), `characteristicNotFound`.
   public nonisolated func read(
-    _ characteristic: Characteristic, within limit: Deadline = .default
+    _ characteristic: Characteristic, within limit: Deadline = .default,
+    idempotency: Idempotency = .idempotent
   ) async throws(RelinkError) -> [UInt8] {
-    let answer = try await run(.read(characteristic), .idempotent, within: limit)
+    let answer = try await run(.read(characteristic), idempotency, within: limit)
     if case .value(let value) = answer { return value }
     return []
   }
@@ -100,6 +102,10 @@ extension DeviceSession {
     case .settled(let outcome, _):
       throw RelinkError(
         operation: name, outcome: outcome, request: request, disconnect: publisher.snapshot.lastDisconnect)
+    case .detached(.deadline):
+      throw RelinkError(
+        .deadlineExceeded, "The caller's wait is over; the operation goes on for others that wait for it.",
+        operation: name)
     case .detached:
       throw RelinkError(
         .cancelled, "The caller was cancelled; the operation goes on for others that wait for it.",
@@ -190,6 +196,7 @@ extension DeviceSession {
       } else {
         waiters[number, default: OperationWaiters()].joined.append((call.number, continuation))
         joinedCalls[call.number] = number
+        if let deadline = call.deadline { setJoinTimer(call.number, deadline) }
       }
       journalChanged()
       offerOperations()
@@ -220,6 +227,9 @@ extension DeviceSession {
       case .wait(let actions): perform(actions)
       }
       if call.options?.ifUnavailable == .fail, machine.adapter != .on {
+        if let id = call.id, let known = operations.lookUp(id, call, now: now) {
+          return entrance(known, call)
+        }
         return .ended(.refused(.adapterUnavailable(machine.adapter)))
       }
     }
@@ -243,17 +253,39 @@ extension DeviceSession {
 
   // MARK: Ends
 
-  /// A caller was cancelled: his operation ends, unless others wait for it too.
+  /// Timers of callers who wait for the operation of an earlier call have this number and higher ones.
+  private static let firstJoinTimer = 1 << 40
+
+  private func joinTimer(_ call: OperationNumber) -> TimerID {
+    timerID(Self.firstJoinTimer + Int(clamping: call.rawValue))
+  }
+
+  /// The operation has a deadline of its own, which may be later.
+  private func setJoinTimer(_ call: OperationNumber, _ deadline: MonotonicInstant) {
+    executor.setTimer(joinTimer(call), at: deadline) { [weak self] in
+      self?.assumeIsolated { $0.callEnded(call, .deadline) }
+    }
+  }
+
   private func callCancelled(_ call: OperationNumber) {
+    callEnded(call, .cancelled)
+  }
+
+  /// A caller waits no longer: his operation ends, unless others wait for it too.
+  private func callEnded(_ call: OperationNumber, _ reason: CallResult.Detachment) {
     let number = joinedCalls[call] ?? call
     guard var others = waiters[number] else { return }
     if let continuation = others.remove(call), !others.isEmpty {
-      joinedCalls[call] = nil
+      forgetJoin(call)
       waiters[number] = others
-      continuation.resume(returning: .detached)
+      continuation.resume(returning: .detached(reason))
     } else {
       endOperation(number)
     }
+  }
+
+  private func forgetJoin(_ call: OperationNumber) {
+    if joinedCalls.removeValue(forKey: call) != nil { executor.cancelTimer(joinTimer(call)) }
   }
 
   /// Ends an operation for everybody who waits for it.
@@ -271,12 +303,14 @@ extension DeviceSession {
 
   private func journalTimerFired() {
     let now = executor.timestamp()
+    operations.noteSuspension(now)
     for request in operations.outstandingRequests(overdueAt: now.monotonic) { callOff(request) }
     let (expired, next) = operations.timerFired(now: now)
     if let next { setJournalTimer(next) }
-    for one in expired where one.settlement != nil { finish(one) }
-    journalChanged()
+    for settlement in expired.compactMap(\.settlement) { settle(settlement) }
+    // Before anything else is offered on a link that goes.
     if expired.contains(where: \.dropsLink) { giveLinkUp(LinkLoss(.operationExpired)) }
+    journalChanged()
     if case .ended = machine.snapshot.state { finishFeeds() }
     offerOperations()
   }
@@ -301,7 +335,7 @@ extension DeviceSession {
     if let first = waiting.first, waiting.joined.isEmpty, waiting.cells.isEmpty {
       first.continuation.resume(returning: .settled(settlement.outcome, settlement.confirmation))
     } else {
-      for (call, _) in waiting.joined { joinedCalls[call] = nil }
+      for (call, _) in waiting.joined { forgetJoin(call) }
       waiting.resume(.settled(settlement.outcome, settlement.confirmation), settlement.confirmed)
     }
     if waiting.hasCalls, let id = settlement.durableID { delivered(id) }

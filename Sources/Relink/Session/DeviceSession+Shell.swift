@@ -178,7 +178,7 @@ extension DeviceSession {
   }
 
   /// Nobody is going to bring a link: what waits settles.
-  private func settleOperations(_ notSent: NotSentReason, _ doubt: Doubt.Cause) {
+  func settleOperations(_ notSent: NotSentReason, _ doubt: Doubt.Cause) {
     refuseTurns(notSent)
     // A session that was let go of, and not closed, leaves its durable operations to the next one.
     let isReleased = machine.snapshot.state == .ended(.released)

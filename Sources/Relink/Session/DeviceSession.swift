@@ -24,7 +24,7 @@ public actor DeviceSession {
   var machine: SessionStateMachine
   var operations: OperationJournal
   var subscriptions = SubscriptionsStateMachine()
-  var scope = ScopedRequests()
+  var scope: ScopedRequests
 
   var attempts = KeyedList<AttemptID, any Attempt>()
   var links = KeyedList<LinkID, any Link>()
@@ -46,6 +46,8 @@ public actor DeviceSession {
   var exclusive = ExclusiveTurns()
   var probe: RunningProbe?
   var claim: JournalClaim?
+  /// How often in a row the claim was refused.
+  var claimFailures = 0
   /// What the names of durable operations are drawn from.
   private var names: SplitMix
   nonisolated let journalFeed = JournalFeed()
@@ -92,6 +94,7 @@ public actor DeviceSession {
       now: now)
     operations.isObserved = configuration.audit != nil
     self.operations = operations
+    scope = ScopedRequests(rejections: configuration.journal.rejections)
     publisher = EventPublisher(machine.snapshot)
     let receiver = LinkReceiver(self)
     try transport.register(receiver, for: device)
@@ -104,9 +107,18 @@ public actor DeviceSession {
   }
 
   isolated deinit {
-    guard receiver.withLock({ $0 != nil }) else { return }
+    guard receiver.withLock({ $0 != nil }) else {
+      // It was closed, and let go of before the store had answered.
+      journalFeed.finish()
+      recovery.finish()
+      return cancelJournalTimers()
+    }
     perform(machine.endRequested(.released, inDoubt: 0, now: executor.now))
     end()
+    // Nobody is left who could be told more.
+    journalFeed.finish()
+    recovery.finish()
+    cancelJournalTimers()
   }
 
   // MARK: Connecting
@@ -234,7 +246,7 @@ public actor DeviceSession {
   }
 
   private func connectCancelled(_ id: ConnectWaiterID) {
-    let hasOtherWork = !operations.entries.isEmpty || subscriptions.hasConsumers
+    let hasOtherWork = !operations.entries.isEmpty || subscriptions.hasConsumers || exclusive.hasWaiting
     perform(machine.connectCancelled(id, hasOtherWork: hasOtherWork, now: executor.now))
   }
 

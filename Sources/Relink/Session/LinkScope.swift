@@ -69,7 +69,13 @@ struct ScopedRequests {
   }
 
   private var pending: [Pending] = []
+  /// Which errors prove that a request changed nothing.
+  private let rejections: RejectionRules
   private var generation = Generation(rawValue: 0)
+
+  init(rejections: RejectionRules) {
+    self.rejections = rejections
+  }
 
   /// Whether a request waits for the link to take it.
   var hasWaiting: Bool { pending.contains { $0.id == nil } }
@@ -139,9 +145,9 @@ struct ScopedRequests {
     switch answer {
     case .success(let value): .succeeded(value)
     case .failure(.rejected(let code)):
-      .rejected(Rejection(code: code, provesNotApplied: RejectionRules.standard.provesNotApplied(code)))
+      .rejected(Rejection(code: code, provesNotApplied: rejections.provesNotApplied(code)))
     case .failure(.executionRejected(let code)):
-      .rejected(Rejection(code: code, provesNotApplied: RejectionRules.standard.provesNotExecuted(code)))
+      .rejected(Rejection(code: code, provesNotApplied: rejections.provesNotExecuted(code)))
     case .failure(.refused(let refusal)): .notSent(.refused(refusal))
     case .failure(.malformedAnswer): doubtful(one, .malformedAnswer, effect: nil)
     }

@@ -5,7 +5,15 @@ enum CallResult: Sendable {
   /// The operation has its outcome, and how a success is known.
   case settled(Outcome<GATTAnswer>, Confirmation)
   /// The caller waits no longer; the operation goes on for others.
-  case detached
+  case detached(Detachment)
+
+  /// Why a caller waits no longer.
+  enum Detachment: Sendable {
+    /// His task was cancelled.
+    case cancelled
+    /// His deadline passed.
+    case deadline
+  }
 
   /// The outcome as it is shown and kept; a caller that was let go of has none.
   var confirmed: Outcome<Confirmation> {
@@ -14,7 +22,8 @@ enum CallResult: Sendable {
     case .settled(.rejected(let rejection), _): .rejected(rejection)
     case .settled(.notSent(let reason), _): .notSent(reason)
     case .settled(.indeterminate(let doubt), _): .indeterminate(doubt)
-    case .detached: .notSent(.cancelled)
+    case .detached(.cancelled): .notSent(.cancelled)
+    case .detached(.deadline): .notSent(.deadline)
     }
   }
 

@@ -140,16 +140,14 @@ public final class PendingOperation: Sendable {
   /// That of a durable operation means the same after a restart.
   public let id: OperationID
 
-  private let number: OperationNumber
   private let cell: OutcomeCell
   private let session: DeviceSession
   private let isDurable: Bool
 
   init(
-    id: OperationID, number: OperationNumber, cell: OutcomeCell, session: DeviceSession, isDurable: Bool
+    id: OperationID, cell: OutcomeCell, session: DeviceSession, isDurable: Bool
   ) {
     self.id = id
-    self.number = number
     self.cell = cell
     self.session = session
     self.isDurable = isDurable
@@ -179,6 +177,6 @@ public final class PendingOperation: Sendable {
   ///
   /// An operation that has its outcome keeps it.
   public func cancel() {
-    session.operationCancelled(number)
+    session.operationCancelled(id)
   }
 }

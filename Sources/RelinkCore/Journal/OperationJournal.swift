@@ -78,6 +78,21 @@ package struct OperationJournal: Sendable {
     entries.contains { !$0.isSettling }
   }
 
+  /// Whether an operation of a call up to this one is on the link, or could be offered on it.
+  package func hasWork(upTo last: OperationNumber, on generation: Generation) -> Bool {
+    entries.contains { entry in
+      guard entry.number <= last else { return false }
+      if case .offered = entry.state { return true }
+      return entry.isOfferable(on: generation, storeWorks: log.isWorking)
+    }
+  }
+
+  /// Whether the probe of an operation looks at the device.
+  package func isProbing(_ number: OperationNumber) -> Bool {
+    guard let index = index(of: number), case .probing = entries[index].state else { return false }
+    return true
+  }
+
   /// Whether an operation is still being recorded.
   package func isRecording(_ number: OperationNumber) -> Bool {
     index(of: number).map { entries[$0].state == .recording } ?? false
