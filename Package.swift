@@ -34,9 +34,10 @@ let package = Package(
       name: "relink-tool", dependencies: ["Relink", "RelinkBlueZ", "RelinkSQLite", "RelinkTesting"],
       path: "Sources/relink", swiftSettings: settings),
 
-    .target(name: "CBenchmark", path: "Benchmarks/CBenchmark"),
+    .target(name: "CBenchmark", dependencies: ["CSQLite"], path: "Benchmarks/CBenchmark"),
     .executableTarget(
-      name: "relink-bench", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting", "CBenchmark"],
+      name: "relink-bench",
+      dependencies: ["Relink", "RelinkBlueZ", "RelinkSQLite", "RelinkTesting", "CBenchmark"],
       path: "Benchmarks/relink-bench", swiftSettings: settings),
     .executableTarget(
       name: "relink-lab", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting", "CBlueZ"],

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+void bench_remove(const char *path) { unlink(path); }
+
 void bench_exit(int status) { exit(status); }
 
 int64_t bench_now(void) {

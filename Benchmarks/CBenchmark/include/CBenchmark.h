@@ -21,6 +21,25 @@ int bench_pin(int cpu);
 /// round trip. The descriptor is non-blocking and stays open. Returns 0, or the negative error number.
 int bench_epoll_round_trips(int fd, uint16_t handle, size_t count, int64_t *nanoseconds);
 
+struct bench_journal;
+
+/// Opens the journal at `path`, which has the schema of a store, for writing as the store does, with raw SQLite; null
+/// when that fails. `device` is the key of its claim.
+struct bench_journal *bench_journal_open(const char *path, int64_t device);
+
+/// Commits rows with the numbers from `first` up to `count` in one transaction: each admitted, marked and settled where
+/// `settles`, admitted otherwise. Returns 0, or a result code of SQLite.
+int bench_journal_commit(struct bench_journal *journal, int64_t first, int64_t count, int settles);
+
+/// Removes what is settled and writes the log back.
+void bench_journal_tidy(struct bench_journal *journal);
+
+/// Closes a journal.
+void bench_journal_close(struct bench_journal *journal);
+
+/// Removes a file.
+void bench_remove(const char *path);
+
 /// Ends the process with an exit status.
 void bench_exit(int status);
 
