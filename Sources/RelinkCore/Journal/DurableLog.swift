@@ -28,6 +28,8 @@ struct DurableLog: Hashable, Sendable {
     var purpose: Purpose
     var record: JournalRecord
     var sync: JournalSync
+    /// A commit of it has failed, and may have taken place all the same.
+    var mayBeThere = false
   }
 
   private(set) var pending: [Item] = []
@@ -71,16 +73,39 @@ struct DurableLog: Hashable, Sendable {
     return inFlight
   }
 
-  /// The batch in flight failed; `dropping` says which of its records are not to be tried again.
-  mutating func failed(
-    _ error: JournalStoreError, now: MonotonicInstant, dropping isDropped: (Item) -> Bool
-  ) {
-    pending = inFlight.filter { !isDropped($0) } + pending
+  /// The batch in flight failed.
+  ///
+  /// - Returns: what of it certainly was not recorded, and is not tried again; a settlement always is.
+  mutating func failed(_ error: JournalStoreError, now: MonotonicInstant) -> [Item] {
+    var dropped: [Item] = []
+    var kept: [Item] = []
+    for var item in inFlight {
+      // That one commit certainly failed says nothing about an earlier one.
+      if error.isCertain, !item.mayBeThere, item.purpose != .settlement {
+        dropped.append(item)
+      } else {
+        if !error.isCertain { item.mayBeThere = true }
+        kept.append(item)
+      }
+    }
+    pending = kept + pending
     inFlight = []
     failure = error
     let delay = min(Self.shortestRetry * (1 << min(failures, 10)), Self.longestRetry)
     failures += 1
     retryAt = now.advanced(by: delay)
+    return dropped
+  }
+
+  /// The store will not have one of the records in flight: it goes again at once, without those that nobody waits for.
+  ///
+  /// - Returns: whether there were any, so that it is not the same again.
+  mutating func dropNotes() -> Bool {
+    let rest = inFlight.filter { $0.purpose != .note }
+    guard rest.count < inFlight.count else { return false }
+    pending = rest + pending
+    inFlight = []
+    return true
   }
 
   /// The store will do nothing any more: what was to be committed is dropped.
@@ -92,6 +117,8 @@ struct DurableLog: Hashable, Sendable {
   }
 
   /// The timer for the retry went off.
+  ///
+  /// Where nothing is left to try again, the next mark finds out whether the store works.
   mutating func retryDue(now: MonotonicInstant) {
     guard let at = retryAt, at <= now else { return }
     retryAt = nil

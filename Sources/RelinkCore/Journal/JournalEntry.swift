@@ -125,6 +125,11 @@ package struct JournalEntry: Hashable, Sendable {
   /// Whether it has its outcome already.
   var isSettling: Bool { state == .settling }
 
+  /// Whether its probe looks at the device.
+  var isProbing: Bool {
+    if case .probing = state { true } else { false }
+  }
+
   /// Calls `body` with each key that it keeps its order in; stops and returns true where one of the calls does.
   func anyKey(_ body: (OrderKey) -> Bool) -> Bool {
     if request.anyKey(body) { return true }

@@ -10,10 +10,15 @@ struct KeptOutcomes: Hashable, Sendable {
     var outcome: Outcome<Confirmation>
     /// When it settled, on the clock that counts suspended time.
     var at: Int64
+    /// The digest of request and tag, where those themselves were erased.
+    var fingerprint: [UInt8]?
 
     /// Whether a call asks for what this operation was.
     func isSame(_ request: GATTRequest, _ idempotency: Idempotency) -> Bool {
-      self.idempotency == idempotency
+      if let fingerprint {
+        return fingerprint == StoredOperation.fingerprint(of: request, idempotency)
+      }
+      return self.idempotency == idempotency
         && (isSensitive ? self.request == request.redacted : self.request == request)
     }
   }

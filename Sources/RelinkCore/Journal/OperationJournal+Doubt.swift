@@ -31,6 +31,7 @@ extension OperationJournal {
         guard inDoubt.contains(request) else {
           takeOfferBack(at: index)
           note(.notTaken, at: index, now)
+          if let one = settledIfSuperfluous(at: index, now: now) { loss.settled.append(one) }
           continue
         }
         loss.inDoubt += 1
@@ -42,7 +43,10 @@ extension OperationJournal {
         }
       case .probing(generation):
         if let one = probeInterrupted(at: index, now: now) { loss.settled.append(one) }
-      case .recording, .queued, .inDoubt, .probing, .unresolved, .settling:
+      case .queued:
+        // The link took nothing of it, and was lost before it could be asked once more.
+        if let one = settledIfSuperfluous(at: index, now: now) { loss.settled.append(one) }
+      case .recording, .inDoubt, .probing, .unresolved, .settling:
         continue
       }
     }
@@ -55,6 +59,7 @@ extension OperationJournal {
   ) -> Settlement? {
     let entry = entries[index]
     entries[index].state = .queued
+    if entry.extras != nil { withExtras(at: index) { $0.refusals = 0 } }
     note(.inDoubt(reason), at: index, now)
     func settled(_ cause: Doubt.Cause) -> Settlement? {
       settle(at: index, entry.unanswered(notSent: .linkLost, doubt: cause), now: now)
@@ -63,9 +68,7 @@ extension OperationJournal {
     case .nonIdempotent:
       return settled(.linkLost(reason))
     case .idempotent:
-      if isPoisonous { return settled(.poisonous) }
-      if let younger = entry.extras?.supersededBy { return settled(.superseded(by: younger)) }
-      return entry.extras?.hasExpired == true ? settled(.expired) : nil
+      return isPoisonous ? settled(.poisonous) : settledIfSuperfluous(at: index, now: now)
     case .verified(let probe):
       if isPoisonous { return settled(.poisonous) }
       entries[index].state = probe.kind == .app ? .unresolved : .inDoubt
@@ -174,16 +177,20 @@ extension OperationJournal {
     return settled
   }
 
+  /// By how much the difference of two clocks must have changed to be taken for a suspension, in nanoseconds: more than
+  /// the time between two readings, less than any sleep.
+  static let clockSkew: UInt64 = 10_000_000
+
   /// The time was read: where the system was suspended since the last time, all instants come that much earlier.
   ///
   /// - Returns: whether it was, so that a timer is to be set anew.
   @discardableResult
   package mutating func noteSuspension(_ now: Timestamp) -> Bool {
     let slept = now.suspended &- suspended
-    guard slept != 0 else { return false }
+    // The two clocks are read one after the other, so their difference is never quite the same.
+    guard slept.magnitude >= Self.clockSkew else { return false }
     suspended = now.suspended
-    guard slept > 0 else { return false }
-    let shift = Duration.nanoseconds(-slept)
+    let shift = Duration.nanoseconds(0 &- slept)
     for index in entries.indices {
       entries[index].deadline = entries[index].deadline?.advanced(by: shift)
       if entries[index].extras != nil {
@@ -195,10 +202,23 @@ extension OperationJournal {
     }
     armed = nil
     want(timer: entries.lazy.compactMap(\.nextInstant).min())
-    return true
+    return slept > 0
   }
 
   // MARK: Parts
+
+  /// An operation that was out waits again: it settles where time or a younger one has made it superfluous meanwhile.
+  mutating func settledIfSuperfluous(at index: Int, now: Timestamp) -> Settlement? {
+    let entry = entries[index]
+    guard let extras = entry.extras else { return nil }
+    if let younger = extras.supersededBy {
+      let outcome = entry.unanswered(
+        notSent: .superseded(by: younger), doubt: .superseded(by: younger))
+      return settle(at: index, outcome, now: now)
+    }
+    guard extras.hasExpired else { return nil }
+    return settle(at: index, entry.unanswered(notSent: .expired, doubt: .expired), now: now)
+  }
 
   mutating func abandon(
     at index: Int, notSent: NotSentReason, doubt: Doubt.Cause, now: Timestamp

@@ -49,7 +49,7 @@ extension OperationJournal {
     }
     if entries[index].request.isWithoutResponse {
       if case .success = answer { commands.handedOver += 1 }
-    } else {
+    } else if answer.comesFromDevice {
       // The bearer keeps its order: what was handed over before this request has arrived.
       commands.confirmed = max(commands.confirmed, entries[index].commandsBefore)
     }
@@ -62,8 +62,7 @@ extension OperationJournal {
       return rejected(at: index, code, proof: policy.rejections.provesNotExecuted(code), now: now)
     case .failure(.refused(let refusal)):
       guard refusal.isPermanent else {
-        givenBack(at: index, now: now)
-        return nil
+        return givenBack(at: index, now: now)
       }
       return refused(at: index, refusal, now: now)
     case .failure(.malformedAnswer):
@@ -104,7 +103,7 @@ extension OperationJournal {
   }
 
   /// The link took the operation and gave it back; one that does so again and again is not asked any more.
-  private mutating func givenBack(at index: Int, now: Timestamp) {
+  private mutating func givenBack(at index: Int, now: Timestamp) -> Settlement? {
     let generation = entries[index].lastOffer?.generation
     takeOfferBack(at: index)
     note(.notTaken, at: index, now)
@@ -115,6 +114,7 @@ extension OperationJournal {
         $0.heldOn = generation
       }
     }
+    return settledIfSuperfluous(at: index, now: now)
   }
 
   /// The latest offer had no effect, and there will be no other: what is left is the doubt about an earlier one.
@@ -131,5 +131,15 @@ extension OperationJournal {
     // It proves nothing about an earlier offer that nobody answered.
     let isProven = proof && entries[index].previousOffer == nil
     return settle(at: index, .rejected(Rejection(code: code, provesNotApplied: isProven)), now: now)
+  }
+}
+
+extension Result<GATTAnswer, GATTFailure> {
+  /// Whether the device has said something: not where the link gave the request back.
+  fileprivate var comesFromDevice: Bool {
+    switch self {
+    case .success, .failure(.rejected), .failure(.executionRejected), .failure(.malformedAnswer): true
+    case .failure(.refused): false
+    }
   }
 }

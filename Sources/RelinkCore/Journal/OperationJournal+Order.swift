@@ -43,7 +43,7 @@ extension OperationJournal {
       blocking: { _ in true })
     {
       let entry = entries[index]
-      guard entry.extras != nil, let (notSent, doubt) = obstacle(to: entry, on: link, now: now) else {
+      guard let (notSent, doubt) = obstacle(to: entry, on: link, now: now) else {
         return .offer(entry.number, entry.request)
       }
       let outcome = entry.unanswered(notSent: notSent, doubt: doubt)
@@ -59,7 +59,9 @@ extension OperationJournal {
   package mutating func marksWanted(on generation: Generation, now: Timestamp) {
     guard special > 0, !isTakingOver, log.mayTry else { return }
     let next = best(
-      where: { $0.state == .queued && $0.extras?.awaitsClock != true },
+      where: {
+        $0.state == .queued && $0.extras?.awaitsClock != true && $0.extras?.heldOn != generation
+      },
       blocking: {
         switch $0.state {
         case .offered, .settling: false
@@ -114,14 +116,17 @@ extension OperationJournal {
   private func obstacle(
     to entry: JournalEntry, on link: LinkFacts, now: Timestamp
   ) -> (NotSentReason, Doubt.Cause)? {
+    if let deadline = entry.deadline, deadline <= now.monotonic { return (.deadline, .deadline) }
     guard let extras = entry.extras else { return nil }
     if let younger = extras.supersededBy { return (.superseded(by: younger), .superseded(by: younger)) }
     if let limit = extras.offerBefore, limit <= now.monotonic { return (.expired, .expired) }
     if link.security < extras.options.security {
       return (.securityTooLow(link.security), .securityTooLow(link.security))
     }
-    if extras.options.continuity == .unbroken, let born = extras.bornOn, born < unbrokenSince {
-      return (.continuityBroken, .continuityBroken)
+    if extras.options.continuity == .unbroken {
+      // The links of an earlier process prove nothing about those of this one.
+      let isBroken = extras.isRecovered || extras.bornOn.map { $0 < unbrokenSince } ?? false
+      if isBroken { return (.continuityBroken, .continuityBroken) }
     }
     return nil
   }

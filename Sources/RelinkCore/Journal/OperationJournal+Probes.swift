@@ -5,10 +5,10 @@ extension OperationJournal {
   /// It counts as begun.
   package mutating func nextProbe(on generation: Generation, now: Timestamp) -> (OperationNumber, Probe)? {
     guard !isTakingOver, entries.contains(where: { $0.state == .inDoubt }) else { return nil }
+    if entries.contains(where: \.isProbing) { return nil }
     var blocked = OrderKeys()
     for index in entries.indices {
       let entry = entries[index]
-      if case .probing = entry.state { return nil }
       if entry.state == .inDoubt, !blocked.contains(keyOf: entry),
         case .verified(let probe) = entry.idempotency
       {
@@ -72,10 +72,7 @@ extension OperationJournal {
       entries[index].state = .queued
       entries[index].lastOffer = nil
       entries[index].previousOffer = nil
-      if let younger = entries[index].extras?.supersededBy {
-        return settle(at: index, .notSent(.superseded(by: younger)), now: now)
-      }
-      return entries[index].extras?.hasExpired == true ? settle(at: index, .notSent(.expired), now: now) : nil
+      return settledIfSuperfluous(at: index, now: now)
     }
   }
 }

@@ -8,11 +8,7 @@ extension OperationJournal {
     var effects = StoreEffects(failure: error)
     for number in entries.filter(\.isDurable).map(\.number) {
       guard let index = index(of: number) else { continue }
-      // One that was called off meanwhile has its outcome.
-      let outcome = entries[index].extras?.outcome ?? .notSent(.storeFailed(error))
-      let settlement = Settlement(number: number, outcome: outcome)
-      finish(settlement, at: index, now: now)
-      effects.settled.append(settlement)
+      if let one = neverRecorded(at: index, error, now: now) { effects.settled.append(one) }
     }
     return effects
   }
@@ -23,11 +19,13 @@ extension OperationJournal {
     _ journal: ClaimedJournal, isWallRight: Bool, now: Timestamp
   ) -> StoreEffects {
     guard store == .opening else { return StoreEffects() }
-    store = .open(nextPlace: journal.lastPlace + 1)
+    noteSuspension(now)
+    store = .open(nextPlace: journal.lastPlace < .max ? journal.lastPlace + 1 : .max)
     self.isWallRight = isWallRight
+    protect(journal.rows, now: now)
     prune(now: now)
     var effects = StoreEffects()
-    let new = entries.filter { $0.state == .recording || $0.isSettling }
+    let new = entries.filter(\.mayBeKnown)
     for (offset, row) in journal.rows.enumerated() {
       let number = OperationNumber(rawValue: Int64(offset) - Int64(journal.rows.count))
       takeOver(row, as: number, isWallRight: isWallRight, now: now, &effects)
@@ -36,24 +34,21 @@ extension OperationJournal {
     return effects
   }
 
-  /// A durable operation that was called while the claim was asked for.
+  /// What an earlier process left is not let go of for its age while this one lives: it may be told late.
+  private mutating func protect(_ rows: [JournalRow], now: Timestamp) {
+    guard !rows.isEmpty else { return }
+    untoldSince = min(rows.lazy.compactMap(\.settledAt).min() ?? .max, now.wall)
+  }
+
+  /// An operation that was called while the claim was asked for, under an ID that an earlier process may have used.
   private mutating func admitLate(_ number: OperationNumber, now: Timestamp, _ effects: inout StoreEffects) {
     guard let index = index(of: number) else { return }
     let entry = entries[index]
     guard let earlier = entries.first(where: { $0.id == entry.id && $0.number != number }) else {
       if let kept = kept.outcome(of: entry.id, now: now.bootTime) {
-        let (outcome, confirmation) =
-          kept.isSame(entry.request, entry.idempotency)
-          ? kept.outcome.asAnswer : (.notSent(.conflictingID), .acknowledged)
-        let settlement = Settlement(number: number, outcome: outcome, confirmation: confirmation)
-        _ = remove(at: index)
-        effects.recorded.append(number)
-        effects.settled.append(settlement)
-        reports.removeAll { $0.id == entry.id }
-        delivered(entry.id)
-      } else {
+        settleLate(at: index, as: kept, &effects)
+      } else if entry.isDurable {
         record(at: index, now: now)
-        if entry.isSettling { commitAgain(at: index, now: now) }
       }
       return
     }
@@ -67,15 +62,25 @@ extension OperationJournal {
     }
   }
 
-  /// An operation that settled before it could be recorded: the record comes first.
-  private mutating func commitAgain(at index: Int, now: Timestamp) {
-    guard let extras = entries[index].extras, let outcome = extras.outcome else { return }
-    entries[index].state = .recording
-    commit(
-      Settlement(number: entries[index].number, outcome: outcome, confirmation: extras.confirmation),
-      at: index,
-      now: now)
+  /// A call whose ID is that of an operation which has settled in an earlier process.
+  private mutating func settleLate(at index: Int, as kept: KeptOutcomes.Kept, _ effects: inout StoreEffects) {
+    let entry = remove(at: index)
+    effects.recorded.append(entry.number)
+    // Its callers were told something already: to them it is as if they had never asked.
+    guard entry.extras?.isTold != true else { return }
+    guard kept.isSame(entry.request, entry.idempotency) else {
+      effects.settled.append(Settlement(number: entry.number, outcome: .notSent(.conflictingID)))
+      return
+    }
+    let (outcome, confirmation) = kept.outcome.asAnswer
+    effects.settled.append(
+      Settlement(number: entry.number, outcome: outcome, confirmation: confirmation))
+    reports.removeAll { $0.id == entry.id }
+    delivered(entry.id)
   }
+
+  /// The most offers that a record is believed.
+  private static let mostOffers = Int(Int32.max)
 
   private mutating func takeOver(
     _ row: JournalRow, as number: OperationNumber, isWallRight: Bool, now: Timestamp,
@@ -90,8 +95,8 @@ extension OperationJournal {
       kept.keep(
         KeptOutcomes.Kept(
           request: stored.request, idempotency: stored.idempotency, isSensitive: row.isSensitive,
-          isDurable: true,
-          outcome: outcome, at: now.bootTime), for: id)
+          isDurable: true, outcome: outcome, at: now.bootTime,
+          fingerprint: row.fingerprint.isEmpty ? nil : row.fingerprint), for: id)
       let shown = row.isSensitive ? stored.request.redacted : stored.request
       reports.append(RecoveredOperation(id: id, request: shown, outcome: outcome))
       return
@@ -115,7 +120,7 @@ extension OperationJournal {
     let mark = row.mark.map { try? StoredMark(decoding: $0) }
     if let mark {
       extras.mark = .committed
-      entry.offers = max(mark?.offers ?? 1, 1)
+      entry.offers = min(max(mark?.offers ?? 1, 1), Self.mostOffers)
       entry.lastOffer = JournalEntry.Offer(
         generation: mark?.generation ?? Generation(rawValue: 0), at: mark?.at ?? now)
     } else if !isSameBoot, stored.idempotency == .idempotent {
@@ -180,6 +185,7 @@ extension OperationJournal {
 
   /// The system clock is known to be right: what waited for that gets its limits.
   package mutating func wallClockConfirmed(now: Timestamp) {
+    noteSuspension(now)
     isWallRight = true
     for index in entries.indices where entries[index].extras?.awaitsClock == true {
       let deadline = entries[index].extras?.lastingDeadline
@@ -203,6 +209,17 @@ extension OperationJournal {
         case .wall: expiry.wall.subtractingReportingOverflow(now.wall)
         }
       return overflow ? .distantFuture : now.monotonic.advanced(by: .nanoseconds(left))
+    }
+  }
+}
+
+extension JournalEntry {
+  /// Whether an earlier process may have had the same operation: nothing has been done about this one yet.
+  fileprivate var mayBeKnown: Bool {
+    switch state {
+    case .recording, .settling: true
+    case .queued: id.isLasting && lastOffer == nil
+    case .offered, .inDoubt, .probing, .unresolved: false
     }
   }
 }

@@ -17,6 +17,9 @@ extension OperationJournal {
   /// How long callers wait for a commit beyond their deadline, or after the outcome where that comes later.
   static let settleGrace = Duration.seconds(1)
 
+  /// How many operations settle between two prunings of the store.
+  static let pruneInterval = 1_000
+
   /// Operations of an earlier process may be there that go first.
   var isTakingOver: Bool { store == .opening }
 
@@ -60,7 +63,8 @@ extension OperationJournal {
   /// A durable operation was called; its record goes once the claim is held.
   mutating func record(at index: Int, now: Timestamp) {
     guard case .open(let place) = store, let stored = entries[index].extras?.stored else { return }
-    store = .open(nextPlace: place + 1)
+    // A store that was tampered with may have used the highest place up; its rows are then ordered by their IDs.
+    store = .open(nextPlace: place < .max ? place + 1 : place)
     withExtras(at: index) { $0.stored = nil }
     let entry = entries[index]
     let row = JournalRow(
@@ -95,17 +99,30 @@ extension OperationJournal {
   /// A durable operation has its outcome.
   mutating func commit(_ settlement: Settlement, at index: Int, now: Timestamp) {
     guard !entries[index].isSettling else { return }
+    noteSuspension(now)
+    let isRecorded = entries[index].state != .recording
     entries[index].state = .settling
     let deadline = entries[index].deadline
     withExtras(at: index) { extras in
       extras.outcome = settlement.outcome
       extras.confirmation = settlement.confirmation
-      extras.settleLimit = max(now.monotonic, deadline ?? now.monotonic).advanced(by: Self.settleGrace)
+      extras.settleLimit = Self.settleLimit(deadline, now: now)
     }
     want(timer: entries[index].nextInstant)
-    // Before the claim is held there is nothing to settle in the store; once it is, the record comes first.
-    guard case .open = store else { return }
+    // Whether it is a new operation is not known before its record is acknowledged.
+    if isRecorded { recordOutcome(at: index, now: now) }
+  }
+
+  /// When the callers of an operation that has its outcome are told at the latest.
+  static func settleLimit(_ deadline: MonotonicInstant?, now: Timestamp) -> MonotonicInstant {
+    max(now.monotonic, deadline ?? now.monotonic).advanced(by: settleGrace)
+  }
+
+  /// The outcome of a durable operation that is recorded goes to the store.
+  private mutating func recordOutcome(at index: Int, now: Timestamp) {
     let entry = entries[index]
+    guard let extras = entry.extras, let outcome = extras.outcome else { return }
+    let settlement = Settlement(number: entry.number, outcome: outcome, confirmation: extras.confirmation)
     let erased =
       entry.options.isSensitive ? try? StoredOperation(of: entry, bootID: bootID).redacted().encoded() : nil
     log.append(
@@ -114,7 +131,7 @@ extension OperationJournal {
         record: .settled(
           id: entry.id.description, outcome: JournalCoding.encode(settlement.confirmed), at: now.wall,
           operation: erased),
-        sync: entry.idempotency == .idempotent ? .normal : .full))
+        sync: entry.isRepeatable(after: outcome) ? .normal : .full))
   }
 
   /// The outcome of a durable operation was told to somebody.
@@ -176,8 +193,10 @@ extension OperationJournal {
   private mutating func recorded(at index: Int, now: Timestamp, _ effects: inout StoreEffects) {
     effects.recorded.append(entries[index].number)
     note(.recorded, at: index, now)
-    guard entries[index].state == .recording else { return }
+    guard entries[index].state == .recording else { return recordOutcome(at: index, now: now) }
     entries[index].state = .queued
+    // A younger one may have come meanwhile that needed no record.
+    if let one = settledIfSuperfluous(at: index, now: now) { effects.settled.append(one) }
     effects.settled += supersede(olderThan: index, now: now)
   }
 
@@ -189,14 +208,16 @@ extension OperationJournal {
     log.dropPending(of: entry.number)
     let outcome: Outcome<GATTAnswer>
     var confirmation = Confirmation.acknowledged
-    if !row.fingerprint.isEmpty, row.fingerprint != StoredOperation(of: entry, bootID: nil).fingerprint {
+    if !row.fingerprint.isEmpty,
+      row.fingerprint != StoredOperation.fingerprint(of: entry.request, entry.idempotency)
+    {
       outcome = .notSent(.conflictingID)
     } else if let bytes = row.outcome, let kept = try? JournalCoding.decode(bytes) {
       (outcome, confirmation) = kept.asAnswer
       delivered(entry.id)
     } else {
-      outcome = .notSent(
-        .storeFailed(JournalStoreError(.corrupt, "The store's record of \(entry.id) cannot be read.")))
+      let error = JournalStoreError(.corrupt, "The store's record of \(entry.id) cannot be read.")
+      outcome = row.mark == nil ? .notSent(.storeFailed(error)) : entry.unrecorded(error, now: now)
     }
     let settlement = Settlement(number: entry.number, outcome: outcome, confirmation: confirmation)
     effects.recorded.append(entry.number)
@@ -219,21 +240,22 @@ extension OperationJournal {
     if !extras.isTold { effects.settled.append(settlement) }
   }
 
-  /// How many operations settle in the store between two looks at what can go.
-  private static let pruneInterval = 1_000
-
   private mutating func pruneSometimes(now: Timestamp) {
     settledSincePrune += 1
     if settledSincePrune >= Self.pruneInterval { prune(now: now) }
   }
 
-  /// What is too old, or too much, goes from the store; by age only where the system clock is known to be right.
+  /// What is too old, or too much, goes from the store; by age only where the system clock is known to be right, and not
+  /// what an earlier process left and nobody may have been told.
   mutating func prune(now: Timestamp) {
     settledSincePrune = 0
-    let limit = isWallRight ? now.wall - policy.outcomeRetention.clampedNanoseconds : .min
+    let (limit, overflow) = now.wall.subtractingReportingOverflow(policy.outcomeRetention.clampedNanoseconds)
     log.append(
       DurableLog.Item(
-        number: nil, purpose: .note, record: .pruned(settledBefore: limit, keeping: policy.keptInStore),
+        number: nil, purpose: .note,
+        record: .pruned(
+          settledBefore: isWallRight && !overflow ? min(limit, untoldSince) : .min,
+          keeping: policy.keptInStore),
         sync: .normal))
   }
 
@@ -251,56 +273,68 @@ extension OperationJournal {
   /// later, and nothing durable is offered until then. What nobody waits for is dropped: it can be done without.
   package mutating func commitFailed(_ error: JournalStoreError, now: Timestamp) -> StoreEffects {
     if error.code == .superseded || error.code == .closed { return storeLost(error, now: now) }
+    if error.code == .invalidRecord, error.isCertain, log.dropNotes() { return StoreEffects(failure: error) }
     var effects = StoreEffects(failure: error)
-    let items = log.inFlight
-    log.failed(error, now: now.monotonic) { item in
-      error.isCertain && item.purpose != .settlement
+    for number in log.inFlight.compactMap(\.number) {
+      if let index = index(of: number) { note(.storeFailed(error), at: index, now) }
     }
-    for item in items {
+    for item in log.failed(error, now: now.monotonic) {
       guard let number = item.number, let index = index(of: number) else { continue }
-      note(.storeFailed(error), at: index, now)
       switch item.purpose {
-      case .admission where error.isCertain:
-        log.dropPending(of: number)
-        effects.settled.append(unrecordable(at: index, error, now: now))
-      case .mark where error.isCertain:
+      case .admission:
+        if let one = neverRecorded(at: index, error, now: now) { effects.settled.append(one) }
+      case .mark:
         withExtras(at: index) { $0.mark = .none }
-      case .admission, .mark, .settlement, .note:
+      case .settlement, .note:
         break
       }
     }
     return effects
   }
 
-  /// It was never recorded and never sent.
-  private mutating func unrecordable(at index: Int, _ error: JournalStoreError, now: Timestamp) -> Settlement
-  {
-    let settlement = Settlement(number: entries[index].number, outcome: .notSent(.storeFailed(error)))
+  /// It was never recorded and never sent; nil where its callers were told something already.
+  mutating func neverRecorded(
+    at index: Int, _ error: JournalStoreError, now: Timestamp
+  ) -> Settlement? {
+    // One that was called off meanwhile has its outcome.
+    let outcome = entries[index].extras?.outcome ?? .notSent(.storeFailed(error))
+    let isTold = entries[index].extras?.isTold ?? false
+    let settlement = Settlement(number: entries[index].number, outcome: outcome)
     finish(settlement, at: index, now: now)
-    return settlement
+    return isTold ? nil : settlement
   }
 
   /// Somebody else holds the device's journal now, or the store is closed: what is recorded is theirs.
   private mutating func storeLost(_ error: JournalStoreError, now: Timestamp) -> StoreEffects {
     var effects = StoreEffects(failure: error)
     store = .lost(error)
-    let neverRecorded = Set(
-      (log.inFlight + log.pending).filter { $0.purpose == .admission }.compactMap(\.number))
+    let unrecorded = (log.inFlight + log.pending).filter { $0.purpose == .admission }
+    let neverRecorded = Set(unrecorded.filter { error.isCertain && !$0.mayBeThere }.compactMap(\.number))
     log.ended(error)
     for number in entries.map(\.number) {
       guard let index = index(of: number), entries[index].isDurable else { continue }
       if case .offered(let request) = entries[index].state {
         abandoned[request] = OrderKeys(of: entries[index])
       }
+      if neverRecorded.contains(number) {
+        if let one = self.neverRecorded(at: index, error, now: now) { effects.settled.append(one) }
+        continue
+      }
       let isTold = entries[index].extras?.isTold ?? false
-      let settlement =
-        neverRecorded.contains(number) && error.isCertain
-        ? Settlement(number: number, outcome: .notSent(.storeFailed(error)))
-        : Settlement(number: number, outcome: entries[index].unrecorded(error, now: now))
+      let settlement = Settlement(number: number, outcome: entries[index].unrecorded(error, now: now))
       finish(settlement, at: index, now: now)
       if !isTold { effects.settled.append(settlement) }
     }
     return effects
+  }
+}
+
+extension JournalEntry {
+  /// Whether nothing is contradicted when the power fails, the outcome is lost with it, and it is offered again.
+  fileprivate func isRepeatable(after outcome: Outcome<GATTAnswer>) -> Bool {
+    guard idempotency == .idempotent else { return false }
+    if case .succeeded = outcome { return true }
+    return false
   }
 }
 

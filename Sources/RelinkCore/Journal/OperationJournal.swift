@@ -28,6 +28,8 @@ package struct OperationJournal: Sendable {
   var log = DurableLog()
   /// How many operations have settled in the store since it was last asked to let old ones go.
   var settledSincePrune = 0
+  /// When the first outcome was settled that an earlier process may not have told, in nanoseconds since 1970.
+  var untoldSince = Int64.max
   /// Whether the system clock was known to be right when somebody last looked.
   var isWallRight = false
 
@@ -128,7 +130,8 @@ package struct OperationJournal: Sendable {
   /// A timer that is to be set, if it is earlier than the one that was.
   package mutating func takeTimer() -> MonotonicInstant? {
     defer { wantedTimer = nil }
-    return wantedTimer
+    // An earlier one may have been asked for since, by a return value.
+    return wantedTimer == nil ? nil : armed
   }
 
   // MARK: Admission
@@ -182,6 +185,8 @@ package struct OperationJournal: Sendable {
   ///
   /// IDs ascend in the order of the calls; one whose call was held up on its way here still takes its place.
   package mutating func operationRequested(_ call: Call, now: Timestamp) -> Admission {
+    // What was slept through before the call does not count for it.
+    noteSuspension(now)
     if let id = call.id, let known = lookUp(id, call, now: now) { return known }
     guard entries.count < policy.capacity else { return .refused(.journalFull(limit: policy.capacity)) }
     var entry = JournalEntry(
@@ -221,6 +226,7 @@ package struct OperationJournal: Sendable {
         return .refused(.conflictingID)
       }
       note(.joined, at: index, now)
+      waitAnew(at: index, call, now: now)
       return .joined(entry.number)
     }
     guard let one = kept.outcome(of: id, now: now.bootTime) else { return nil }
@@ -230,6 +236,17 @@ package struct OperationJournal: Sendable {
       delivered(id)
     }
     return .kept(one.outcome)
+  }
+
+  /// One more caller waits for an outcome whose commit takes so long that the others were told something else.
+  private mutating func waitAnew(at index: Int, _ call: Call, now: Timestamp) {
+    guard entries[index].isSettling, entries[index].extras?.isTold == true else { return }
+    noteSuspension(now)
+    withExtras(at: index) {
+      $0.isTold = false
+      $0.settleLimit = Self.settleLimit(call.deadline, now: now)
+    }
+    want(timer: entries[index].nextInstant)
   }
 
   private func extras(
@@ -347,7 +364,7 @@ package struct OperationJournal: Sendable {
   mutating func finish(_ settlement: Settlement, at index: Int, now: Timestamp) {
     note(.settled(settlement.confirmed), at: index, now)
     let entry = remove(at: index)
-    guard entry.id.isLasting, entry.request.isWrite else { return }
+    guard entry.id.isLasting, entry.request.isWrite, !settlement.outcome.isRefusal else { return }
     let isSensitive = entry.options.isSensitive
     kept.keep(
       KeptOutcomes.Kept(
@@ -387,6 +404,16 @@ extension JournalEntry {
     if isSettling { return extras.isTold ? nil : extras.settleLimit }
     guard let offerBefore = extras.offerBefore, !extras.hasExpired else { return deadline }
     return deadline.map { min($0, offerBefore) } ?? offerBefore
+  }
+}
+
+extension Outcome {
+  /// Whether it says that the operation never became one: the same call may be made again.
+  fileprivate var isRefusal: Bool {
+    switch self {
+    case .notSent(.storeFailed), .notSent(.conflictingID): true
+    case .succeeded, .rejected, .notSent, .indeterminate: false
+    }
   }
 }
 

@@ -73,7 +73,9 @@ package struct StoredOperation: Hashable, Sendable {
   ///
   /// Options and deadline take no part: a command that is asked for again is the same command with more time. Of a probe
   /// that is a closure it knows only that it is one.
-  package var fingerprint: [UInt8] {
+  package var fingerprint: [UInt8] { Self.fingerprint(of: request, idempotency) }
+
+  static func fingerprint(of request: GATTRequest, _ idempotency: Idempotency) -> [UInt8] {
     var writer = ByteWriter()
     writer.put(request)
     writer.put(idempotency)
