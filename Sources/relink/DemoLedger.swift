@@ -56,3 +56,15 @@ extension Outcome {
     }
   }
 }
+
+extension Outcome<Confirmation> {
+  /// The same outcome as that of a call that returns nothing.
+  var withoutValue: Outcome<[UInt8]> {
+    switch self {
+    case .succeeded: .succeeded([])
+    case .rejected(let rejection): .rejected(rejection)
+    case .notSent(let reason): .notSent(reason)
+    case .indeterminate(let doubt): .indeterminate(doubt)
+    }
+  }
+}
