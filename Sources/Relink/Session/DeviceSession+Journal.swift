@@ -109,7 +109,7 @@ extension DeviceSession {
 
   func delivered(_ id: OperationID) {
     recovery.remove(id)
-    operations.delivered(id)
+    operations.delivered(id, now: executor.timestamp())
     journalChanged()
   }
 
@@ -216,7 +216,7 @@ extension DeviceSession {
     }
     let reports = operations.takeReports()
     if !reports.isEmpty {
-      for id in recovery.append(reports) { operations.delivered(id) }
+      for id in recovery.append(reports) { operations.delivered(id, now: executor.timestamp()) }
     }
     commit()
   }
@@ -254,7 +254,7 @@ extension DeviceSession {
   private func setStoreTimer(_ instant: MonotonicInstant) {
     executor.setTimer(timerID(Self.storeTimer), at: instant) { [weak self] in
       self?.assumeIsolated { session in
-        session.operations.retryDue(now: session.executor.now)
+        session.operations.retryDue(now: session.executor.timestamp())
         session.commit()
         session.offerOperations()
       }
@@ -265,7 +265,10 @@ extension DeviceSession {
   private func follow(_ effects: OperationJournal.StoreEffects) {
     for merge in effects.merged {
       guard let moved = waiters.removeValue(forKey: merge.from) else { continue }
-      if let first = moved.first { joinedCalls[first.call] = merge.into }
+      if let first = moved.first {
+        joinedCalls[first.call] = merge.into
+        if let deadline = merge.deadline { setJoinTimer(first.call, deadline) }
+      }
       for (call, _) in moved.joined { joinedCalls[call] = merge.into }
       waiters[merge.into, default: OperationWaiters()].add(moved)
     }

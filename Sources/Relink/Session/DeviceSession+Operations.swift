@@ -261,7 +261,7 @@ extension DeviceSession {
   }
 
   /// The operation has a deadline of its own, which may be later.
-  private func setJoinTimer(_ call: OperationNumber, _ deadline: MonotonicInstant) {
+  func setJoinTimer(_ call: OperationNumber, _ deadline: MonotonicInstant) {
     executor.setTimer(joinTimer(call), at: deadline) { [weak self] in
       self?.assumeIsolated { $0.callEnded(call, .deadline) }
     }

@@ -158,7 +158,8 @@ package struct JournalEntry: Hashable, Sendable {
   package var summary: JournaledOperation {
     let options = options
     return JournaledOperation(
-      id: id, request: options.isSensitive ? request.redacted : request, idempotency: idempotency,
+      id: id, request: options.isSensitive ? request.redacted : request,
+      idempotency: options.isSensitive ? idempotency.redacted : idempotency,
       state: shownState, offers: offers, lastOffer: lastOffer, deadline: deadline,
       offerBefore: options.offerBefore?.wall, lane: options.lane, priority: options.priority,
       supersedes: options.supersedes, durability: options.durability, isSensitive: options.isSensitive,
@@ -224,5 +225,13 @@ extension GATTRequest {
     case .write, .writeLong, .writeWithoutResponse, .writeReliably: true
     case .exchangeMTU, .discover, .read, .setNotifying: false
     }
+  }
+}
+
+extension Idempotency {
+  /// The same tag without the bytes that a probe expects.
+  var redacted: Idempotency {
+    guard case .verified(let probe) = self, case .value(let name, _) = probe.kind else { return self }
+    return .verified(by: Probe(.value(name, [])))
   }
 }

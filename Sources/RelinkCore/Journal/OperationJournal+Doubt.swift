@@ -141,7 +141,7 @@ extension OperationJournal {
       }
     }
     let next = entries.lazy.compactMap(\.nextInstant).min()
-    armed = next
+    (armed, wantedTimer) = (next, nil)
     return (expired, next)
   }
 
@@ -230,6 +230,11 @@ extension OperationJournal {
       abandoned[outstanding] = OrderKeys(of: entry)
     }
     let settlement = settle(at: index, entry.unanswered(notSent: notSent, doubt: doubt), now: now)
+    if settlement == nil {
+      // Whoever gave up does not wait for the disk as long as he would have waited for the device.
+      withExtras(at: index) { $0.settleLimit = now.monotonic.advanced(by: Self.settleGrace) }
+      want(timer: entries[index].nextInstant)
+    }
     return Abandonment(settlement: settlement, abandon: request)
   }
 }

@@ -34,11 +34,11 @@ extension OperationJournal {
 
   /// The operation that is to be offered next, if there is one.
   package mutating func next(taking room: Room, on link: LinkFacts, now: Timestamp) -> Next {
-    guard !isTakingOver else { return .nothing }
+    // Reads never wait for the disk: not for what an earlier process may have left, nor for an outcome that is known.
     while let index = best(
       where: {
         $0.isOfferable(on: link.generation, storeWorks: log.isWorking)
-          && (room == .any || $0.request.isWithoutResponse)
+          && (room == .any || $0.request.isWithoutResponse) && !(isTakingOver && $0.request.isWrite)
       },
       blocking: { _ in true })
     {
@@ -79,14 +79,18 @@ extension OperationJournal {
     where isEligible: (JournalEntry) -> Bool, blocking isBlocking: (JournalEntry) -> Bool
   ) -> Int? {
     var blocked = OrderKeys()
+    var blockedForReads = OrderKeys()
     var found: Int?
     let priorities = prioritised > 0 ? inheritedPriorities() : []
     for (index, entry) in entries.enumerated() {
-      if isEligible(entry), !blocked.contains(keyOf: entry), !isAbandoned(entry) {
+      let isBlocked = (entry.request.isWrite ? blocked : blockedForReads).contains(keyOf: entry)
+      if isEligible(entry), !isBlocked, !isAbandoned(entry) {
         guard prioritised > 0 else { return index }
         if found.map({ priorities[$0] < priorities[index] }) ?? true { found = index }
       }
-      if isBlocking(entry) { blocked.insert(keysOf: entry) }
+      guard isBlocking(entry) else { continue }
+      blocked.insert(keysOf: entry)
+      if !entry.isSettling { blockedForReads.insert(keysOf: entry) }
     }
     return found
   }

@@ -46,7 +46,7 @@ extension OperationJournal {
     let entry = entries[index]
     guard let earlier = entries.first(where: { $0.id == entry.id && $0.number != number }) else {
       if let kept = kept.outcome(of: entry.id, now: now.bootTime) {
-        settleLate(at: index, as: kept, &effects)
+        settleLate(at: index, as: kept, now: now, &effects)
       } else if entry.isDurable {
         record(at: index, now: now)
       }
@@ -54,8 +54,13 @@ extension OperationJournal {
     }
     _ = remove(at: index)
     effects.recorded.append(number)
-    if earlier.request == entry.request, earlier.idempotency == entry.idempotency {
-      effects.merged.append(Merge(from: number, into: earlier.number))
+    if let outcome = entry.extras?.outcome, entry.isSettling {
+      // It was called off meanwhile: that ends the call, and not the operation of an earlier process.
+      if entry.extras?.isTold != true { effects.settled.append(Settlement(number: number, outcome: outcome)) }
+    } else if StoredOperation.fingerprint(of: earlier.request, earlier.idempotency)
+      == StoredOperation.fingerprint(of: entry.request, entry.idempotency)
+    {
+      effects.merged.append(Merge(from: number, into: earlier.number, deadline: entry.deadline))
       if let position = self.index(of: earlier.number) { note(.joined, at: position, now) }
     } else {
       effects.settled.append(Settlement(number: number, outcome: .notSent(.conflictingID)))
@@ -63,7 +68,9 @@ extension OperationJournal {
   }
 
   /// A call whose ID is that of an operation which has settled in an earlier process.
-  private mutating func settleLate(at index: Int, as kept: KeptOutcomes.Kept, _ effects: inout StoreEffects) {
+  private mutating func settleLate(
+    at index: Int, as kept: KeptOutcomes.Kept, now: Timestamp, _ effects: inout StoreEffects
+  ) {
     let entry = remove(at: index)
     effects.recorded.append(entry.number)
     // Its callers were told something already: to them it is as if they had never asked.
@@ -76,7 +83,7 @@ extension OperationJournal {
     effects.settled.append(
       Settlement(number: entry.number, outcome: outcome, confirmation: confirmation))
     reports.removeAll { $0.id == entry.id }
-    delivered(entry.id)
+    delivered(entry.id, now: now)
   }
 
   /// The most offers that a record is believed.
@@ -86,12 +93,21 @@ extension OperationJournal {
     _ row: JournalRow, as number: OperationNumber, isWallRight: Bool, now: Timestamp,
     _ effects: inout StoreEffects
   ) {
-    guard let id = OperationID(row.id), let stored = try? StoredOperation(decoding: row.operation) else {
-      return reportUnreadable(row, now: now)
+    guard let id = OperationID(row.id) else { return }
+    let stored: StoredOperation
+    do {
+      stored = try StoredOperation(decoding: row.operation)
+    } catch {
+      return reportUnreadable(row, id, because: error, now: now)
     }
     if let bytes = row.outcome {
       // It has settled, and nobody was told.
-      guard let outcome = try? JournalCoding.decode(bytes) else { return reportUnreadable(row, now: now) }
+      let outcome: Outcome<Confirmation>
+      do {
+        outcome = try JournalCoding.decode(bytes)
+      } catch {
+        return reportUnreadable(row, id, because: error, now: now)
+      }
       kept.keep(
         KeptOutcomes.Kept(
           request: stored.request, idempotency: stored.idempotency, isSensitive: row.isSensitive,
@@ -115,6 +131,9 @@ extension OperationJournal {
       if let clock {
         entry.deadline = stored.deadline.map { clock.instant(of: $0, now: now) }
         extras.offerBefore = stored.options.offerBefore.map { clock.instant(of: $0, now: now) }
+      } else {
+        // It was called before this start of the system, so at least the time since then has passed.
+        entry.deadline = stored.deadline.map { Self.latest($0, calledAt: row.admittedAt, now: now) }
       }
     }
     let mark = row.mark.map { try? StoredMark(decoding: $0) }
@@ -156,24 +175,26 @@ extension OperationJournal {
   }
 
   /// A row that this version cannot read: whether it was done nobody can tell, but that it was there is told.
-  private mutating func reportUnreadable(_ row: JournalRow, now: Timestamp) {
-    guard let id = OperationID(row.id) else { return }
-    let error = JournalStoreError(.corrupt, "The store's record of \(id) cannot be read.")
-    let outcome: Outcome<Confirmation> =
-      row.mark == nil
-      ? .notSent(.storeFailed(error))
-      : .indeterminate(
-        Doubt(
-          cause: .storeFailed(error), generation: Generation(rawValue: 0), offeredAt: now, offers: 1,
-          lastPossibleEffect: nil))
-    if row.outcome == nil {
-      log.append(
-        DurableLog.Item(
-          number: nil, purpose: .note,
-          record: .settled(id: row.id, outcome: JournalCoding.encode(outcome), at: now.wall, operation: nil),
-          sync: .full))
-    }
+  ///
+  /// A missing mark proves nothing: whether that of an idempotent operation outlives a loss of power is not known, nor is
+  /// the tag. What a later version wrote is left as it is, for that version.
+  private mutating func reportUnreadable(
+    _ row: JournalRow, _ id: OperationID, because reason: JournalCodingError, now: Timestamp
+  ) {
+    let error = JournalStoreError(.corrupt, "The store's record of \(id) cannot be read: \(reason)")
+    let outcome = Outcome<Confirmation>.indeterminate(
+      Doubt(
+        cause: .storeFailed(error), generation: Generation(rawValue: 0), offeredAt: now, offers: 1,
+        lastPossibleEffect: nil))
     reports.append(RecoveredOperation(id: id, request: nil, outcome: outcome))
+    guard row.outcome == nil, !reason.isOfLaterVersion else { return }
+    log.append(
+      DurableLog.Item(
+        number: nil, purpose: .note,
+        record: .settled(
+          id: row.id, outcome: JournalCoding.encode(outcome), at: settlingTime(now),
+          operation: row.isSensitive ? [] : nil),
+        sync: .full))
   }
 
   // MARK: The clock after a restart
@@ -196,6 +217,15 @@ extension OperationJournal {
       }
       want(timer: entries[index].nextInstant)
     }
+  }
+
+  /// When a limit has passed for certain, if nothing is known of the time before this start of the system.
+  private static func latest(
+    _ limit: ExpiryInstant, calledAt: Int64, now: Timestamp
+  ) -> MonotonicInstant {
+    let (span, overflow) = limit.wall.subtractingReportingOverflow(calledAt)
+    let (left, isFar) = span.subtractingReportingOverflow(now.bootTime)
+    return overflow || isFar ? .distantFuture : now.monotonic.advanced(by: .nanoseconds(max(left, 0)))
   }
 
   private enum ExpiryClock {

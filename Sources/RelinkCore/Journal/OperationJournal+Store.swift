@@ -51,8 +51,10 @@ extension OperationJournal {
   package var retryAt: MonotonicInstant? { log.retryAt }
 
   /// The timer for trying a failed commit again went off.
-  package mutating func retryDue(now: MonotonicInstant) {
-    log.retryDue(now: now)
+  package mutating func retryDue(now: Timestamp) {
+    // Where nothing is left to commit, something harmless finds out whether the store works again.
+    if log.isEmpty, log.failure != nil { prune(now: now) }
+    log.retryDue(now: now.monotonic)
   }
 
   /// Whether the callers of any operation have not been told its outcome yet.
@@ -129,14 +131,25 @@ extension OperationJournal {
       DurableLog.Item(
         number: entry.number, purpose: .settlement,
         record: .settled(
-          id: entry.id.description, outcome: JournalCoding.encode(settlement.confirmed), at: now.wall,
-          operation: erased),
+          id: entry.id.description, outcome: JournalCoding.encode(settlement.confirmed),
+          at: settlingTime(now), operation: erased),
         sync: entry.isRepeatable(after: outcome) ? .normal : .full))
   }
 
+  /// When an operation settles, as the store should know it: a clock that may be wrong must not make an outcome look old,
+  /// or it would be let go of, and the same command be taken for a new one.
+  func settlingTime(_ now: Timestamp) -> Int64 { isWallRight ? now.wall : .max }
+
   /// The outcome of a durable operation was told to somebody.
-  package mutating func delivered(_ id: OperationID) {
+  package mutating func delivered(_ id: OperationID, now: Timestamp) {
     guard case .open = store else { return }
+    if isObserved, let one = kept.outcome(of: id, now: now.bootTime) {
+      let operation = JournaledOperation(
+        id: id, request: one.isSensitive ? one.request.redacted : one.request,
+        idempotency: one.isSensitive ? one.idempotency.redacted : one.idempotency, state: .settled,
+        durability: .durable, isSensitive: one.isSensitive)
+      events.append(JournalEvent(.delivered, of: operation, at: now))
+    }
     log.append(
       DurableLog.Item(
         number: nil, purpose: .note, record: .delivered(id: id.description), sync: .normal))
@@ -162,6 +175,8 @@ extension OperationJournal {
     package var from: OperationNumber
     /// The operation.
     package var into: OperationNumber
+    /// When the call ends, which the operation may outlive.
+    package var deadline: MonotonicInstant?
   }
 
   /// The batch in flight is committed; `existing` has the rows whose IDs were taken.
@@ -214,7 +229,7 @@ extension OperationJournal {
       outcome = .notSent(.conflictingID)
     } else if let bytes = row.outcome, let kept = try? JournalCoding.decode(bytes) {
       (outcome, confirmation) = kept.asAnswer
-      delivered(entry.id)
+      delivered(entry.id, now: now)
     } else {
       let error = JournalStoreError(.corrupt, "The store's record of \(entry.id) cannot be read.")
       outcome = row.mark == nil ? .notSent(.storeFailed(error)) : entry.unrecorded(error, now: now)
@@ -300,7 +315,9 @@ extension OperationJournal {
     let outcome = entries[index].extras?.outcome ?? .notSent(.storeFailed(error))
     let isTold = entries[index].extras?.isTold ?? false
     let settlement = Settlement(number: entries[index].number, outcome: outcome)
-    finish(settlement, at: index, now: now)
+    // It never was an operation: the same call may be made again.
+    note(.settled(settlement.confirmed), at: index, now)
+    _ = remove(at: index)
     return isTold ? nil : settlement
   }
 

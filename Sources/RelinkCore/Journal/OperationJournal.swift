@@ -222,9 +222,9 @@ package struct OperationJournal: Sendable {
   package mutating func lookUp(_ id: OperationID, _ call: Call, now: Timestamp) -> Admission? {
     if let index = entries.firstIndex(where: { $0.id == id }) {
       let entry = entries[index]
-      guard entry.request == call.request, entry.idempotency == call.idempotency else {
-        return .refused(.conflictingID)
-      }
+      // A handle says that the operation is recorded, so one that is not cannot stand for it.
+      let isDurable = call.options?.durability == .durable
+      guard isSame(entry, call), entry.isDurable || !isDurable else { return .refused(.conflictingID) }
       note(.joined, at: index, now)
       waitAnew(at: index, call, now: now)
       return .joined(entry.number)
@@ -233,9 +233,16 @@ package struct OperationJournal: Sendable {
     guard one.isSame(call.request, call.idempotency) else { return .refused(.conflictingID) }
     if one.isDurable {
       reports.removeAll { $0.id == id }
-      delivered(id)
+      delivered(id, now: now)
     }
     return .kept(one.outcome)
+  }
+
+  /// Whether a call asks for what an operation is; probes made of closures count as the same.
+  private func isSame(_ entry: JournalEntry, _ call: Call) -> Bool {
+    if entry.request == call.request, entry.idempotency == call.idempotency { return true }
+    return StoredOperation.fingerprint(of: entry.request, entry.idempotency)
+      == StoredOperation.fingerprint(of: call.request, call.idempotency)
   }
 
   /// One more caller waits for an outcome whose commit takes so long that the others were told something else.

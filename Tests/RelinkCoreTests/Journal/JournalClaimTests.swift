@@ -31,9 +31,9 @@ import Testing
     return effects
   }
 
-  @Test mutating func nothingIsOfferedBeforeTheClaimIsHeld() {
+  @Test mutating func noWriteIsOfferedBeforeTheClaimIsHeld() {
     leaveBehind()
-    bench.call(1, .read(lock))
+    bench.call(1, .write(Characteristic(BluetoothUUID(0xAA09 as UInt16)), [1]))
     bench.durable(2, .write(lock, [4]))
     #expect(bench.offer() == nil)
     #expect(bench.journal.nextCommit() == nil)

@@ -66,7 +66,8 @@ import Testing
   mutating func withAWrongClockItWaitsUntilThatIsRight(_ bootID: String?) {
     leave(bootID: bootID, isWallRight: false)
     #expect(bench.journal.awaitsClock)
-    #expect(bench.journal.takeTimer() == nil)
+    // At the latest when the time since the boot alone is as long as the call was to wait.
+    #expect(bench.journal.takeTimer() != nil)
     #expect(bench.markAndOffer() == nil)
     bench.pass(1)
     bench.sleep(3)
@@ -112,20 +113,28 @@ import Testing
     bench.restart()
   }
 
+  @Test mutating func whatALaterVersionWroteIsReportedAndLeftToIt() {
+    damage { $0.operation = [0xFF] }
+    #expect(bench.journal.takeReports().count == 1)
+    bench.commit()
+    #expect(bench.disk.rows[0].outcome == nil)
+    bench.restart()
+    #expect(bench.journal.takeReports().count == 1)
+  }
+
   @Test(arguments: [true, false])
   mutating func whatCannotBeReadIsReportedOnce(_ isMarked: Bool) {
     damage {
-      $0.operation = [0xFF]
+      $0.operation = []
       if isMarked { $0.mark = [1] }
     }
     #expect(bench.journal.entries == [])
     let reports = bench.journal.takeReports()
     #expect(reports.count == 1)
     #expect(reports.first?.request == nil)
-    switch reports.first?.outcome {
-    case .notSent(.storeFailed(let error)): #expect(!isMarked && error.code == .corrupt)
-    case .indeterminate: #expect(isMarked)
-    default: Issue.record("\(reports)")
+    guard case .indeterminate = reports.first?.outcome else {
+      Issue.record("\(reports)")
+      return
     }
     #expect(bench.disk.rows[0].outcome != nil)
     bench.journal.delivered(OperationID("op1")!)

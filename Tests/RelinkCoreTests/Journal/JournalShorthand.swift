@@ -39,6 +39,14 @@ extension OperationJournal {
     cancelled(number, now: .start)
   }
 
+  mutating func delivered(_ id: OperationID) {
+    delivered(id, now: .start)
+  }
+
+  mutating func retryDue(now: MonotonicInstant) {
+    retryDue(now: .at(now))
+  }
+
   mutating func settleAll(notSent: NotSentReason, doubt: Doubt.Cause) -> [Abandonment] {
     settleAll(notSent: notSent, doubt: doubt, now: .start)
   }

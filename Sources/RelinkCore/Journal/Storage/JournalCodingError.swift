@@ -32,4 +32,12 @@ package enum JournalCodingError: Error, Hashable, Sendable, CustomStringConverti
       "a probe that is a closure cannot be recorded: give it a name in the configuration and use `.named`"
     }
   }
+
+  /// Whether a later version of the library can have written the record, and read it.
+  var isOfLaterVersion: Bool {
+    switch self {
+    case .unsupportedVersion, .unknownCase: true
+    case .truncated, .trailing, .malformed, .tooLong, .notLasting: false
+    }
+  }
 }
