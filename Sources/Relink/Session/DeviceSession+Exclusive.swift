@@ -1,26 +1,67 @@
 public import RelinkCore
+internal import Synchronization
+
+/// One turn with a link, as the tasks know it that run in it.
+///
+/// It is handed down to child tasks, and to what the body leaves behind; who knows of it and would wait for the link waits
+/// for himself.
+final class ExclusiveTurn: Sendable {
+  @TaskLocal private static var current: ExclusiveTurn?
+
+  private let session: ObjectIdentifier
+  /// A turn with another session's link, within which this one began.
+  private let outer: ExclusiveTurn?
+  private let isOver = Atomic(false)
+
+  /// A turn that begins in the current task.
+  init(of session: DeviceSession) {
+    self.session = ObjectIdentifier(session)
+    var outer = Self.current
+    while let one = outer, one.isOver.load(ordering: .relaxed) { outer = one.outer }
+    self.outer = outer
+  }
+
+  /// Whether the current task runs in a turn of the session that is not over.
+  static func isHeld(of session: DeviceSession) -> Bool {
+    var turn = current
+    while let one = turn {
+      if one.session == ObjectIdentifier(session), !one.isOver.load(ordering: .relaxed) { return true }
+      turn = one.outer
+    }
+    return false
+  }
+
+  func end() { isOver.store(true, ordering: .relaxed) }
+
+  /// Runs the body of the turn.
+  func run<Value: Sendable>(
+    isolation: isolated (any Actor)?, _ body: @Sendable () async throws -> Value
+  ) async throws -> Value {
+    try await Self.$current.withValue(self, operation: body, isolation: isolation)
+  }
+}
 
 /// Whose turn it is to have the link for himself.
 struct ExclusiveTurns {
   typealias Continuation = CheckedContinuation<Result<Generation, RelinkError>, Never>
 
-  private var waiting: [(number: OperationNumber, continuation: Continuation)] = []
+  private var waiting: [(number: OperationNumber, turn: ExclusiveTurn, continuation: Continuation)] = []
   /// The link that somebody has for himself, and his number.
-  private(set) var holder: (number: OperationNumber, generation: Generation)?
+  private(set) var holder: (number: OperationNumber, turn: ExclusiveTurn)?
   /// Operations up to this one go before the next turn: they waited while somebody had the link.
   private(set) var barrier: OperationNumber?
 
   var hasWaiting: Bool { !waiting.isEmpty }
 
-  mutating func add(_ number: OperationNumber, _ continuation: Continuation) {
-    waiting.append((number, continuation))
+  mutating func add(_ number: OperationNumber, _ turn: ExclusiveTurn, _ continuation: Continuation) {
+    waiting.append((number, turn, continuation))
   }
 
   /// Gives the turn to the first who waits.
-  mutating func grant(_ generation: Generation) -> Continuation? {
+  mutating func grant() -> Continuation? {
     guard holder == nil, !waiting.isEmpty else { return nil }
     let first = waiting.removeFirst()
-    holder = (first.number, generation)
+    holder = (first.number, first.turn)
     return first.continuation
   }
 
@@ -39,7 +80,7 @@ struct ExclusiveTurns {
   /// The turn is over.
   mutating func release(_ number: OperationNumber, after last: OperationNumber?) {
     guard holder?.number == number else { return }
-    holder = nil
+    linkLost()
     barrier = last
   }
 
@@ -47,7 +88,10 @@ struct ExclusiveTurns {
   mutating func barrierPassed() { barrier = nil }
 
   /// The link is gone, and with it what anybody could do on it.
-  mutating func linkLost() { holder = nil }
+  mutating func linkLost() {
+    holder?.turn.end()
+    holder = nil
+  }
 }
 
 // Work that needs a link for itself.
@@ -59,11 +103,17 @@ extension DeviceSession {
   /// ``Deadlines/operation``, and by cancelling. What `body` asks for is never journalled and never repeated; when
   /// the link is lost its requests end as `indeterminate` or `linkLost`, and the journal goes on with the next link. A
   /// scope that is kept beyond `body` can still be used, though no longer alone.
-  /// - Throws: what `body` throws; `deadlineExceeded`, `cancelled`, `disconnected` or `ended` as a ``RelinkError`` where it
-  ///   did not get its turn.
+  ///
+  /// Inside `body` ask the scope, not the session: what the session is asked for cannot be offered before `body` has
+  /// ended. A call that would wait for that is refused at once, as `invalidArgument`, whether `body` makes it or a task
+  /// that it has begun. ``submit(_:)`` does not wait and may be called; its outcome comes behind `body`.
+  /// - Throws: what `body` throws; `deadlineExceeded`, `cancelled`, `attemptsExhausted`, `disconnected` or `ended` as a
+  ///   ``RelinkError`` where it did not get its turn.
   public func withLink<Value: Sendable>(
     within limit: Deadline = .default, _ body: @Sendable (LinkScope) async throws -> Value
   ) async throws -> Value {
+    guard !ExclusiveTurn.isHeld(of: self) else { throw RelinkError.insideTurn }
+    let turn = ExclusiveTurn(of: self)
     lastOperation += 1
     let number = OperationNumber(rawValue: lastOperation)
     let now = executor.now
@@ -75,7 +125,7 @@ extension DeviceSession {
         case .refuse(let reason): return continuation.resume(returning: .failure(.noTurn(reason)))
         case .wait(let actions): perform(actions)
         }
-        exclusive.add(number, continuation)
+        exclusive.add(number, turn, continuation)
         if let deadline {
           executor.setTimer(timer, at: deadline) { [weak self] in
             self?.assumeIsolated { $0.endTurn(number, .noTurn(.deadline)) }
@@ -92,7 +142,8 @@ extension DeviceSession {
       exclusive.release(number, after: operations.entries.last?.number)
       offerOperations()
     }
-    return try await body(LinkScope(session: self, generation: generation, services: services))
+    let scope = LinkScope(session: self, generation: generation, services: services)
+    return try await turn.run(isolation: self) { try await body(scope) }
   }
 
   /// Timers of those who wait for a turn have this number and higher ones.
@@ -106,7 +157,7 @@ extension DeviceSession {
       if operations.hasWork(upTo: barrier, on: generation) { return false }
       exclusive.barrierPassed()
     }
-    if outstanding == 0, probe == nil, let continuation = exclusive.grant(generation) {
+    if outstanding == 0, probe == nil, let continuation = exclusive.grant() {
       continuation.resume(returning: .success(generation))
     }
     return true
@@ -124,6 +175,13 @@ extension DeviceSession {
 }
 
 extension RelinkError {
+  /// The session is asked for something that would wait until the caller itself has ended.
+  static var insideTurn: RelinkError {
+    RelinkError(
+      .invalidArgument,
+      "Inside withLink the link belongs to its body: ask the scope that the body gets, or submit the write.")
+  }
+
   /// Why somebody did not get the link for himself.
   fileprivate static func noTurn(_ reason: NotSentReason) -> RelinkError {
     switch reason {

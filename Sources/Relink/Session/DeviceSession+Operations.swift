@@ -89,6 +89,7 @@ extension DeviceSession {
     _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline, id: OperationID? = nil,
     options: WriteOptions? = nil
   ) async throws(RelinkError) -> GATTAnswer {
+    guard !ExclusiveTurn.isHeld(of: self) else { throw RelinkError.insideTurn }
     // A caller whose task prefers the executor saves two changes of executor: they would cost more than everything
     // else that a request takes.
     let caller: (any Actor)? = #isolation
