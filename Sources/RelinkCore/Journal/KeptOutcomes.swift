@@ -18,7 +18,7 @@ struct KeptOutcomes: Hashable, Sendable {
       if let fingerprint {
         return fingerprint == StoredOperation.fingerprint(of: request, idempotency)
       }
-      return self.idempotency == idempotency
+      return self.idempotency.isSame(as: idempotency)
         && (isSensitive ? self.request == request.redacted : self.request == request)
     }
   }

@@ -142,6 +142,7 @@ extension OperationJournal {
 
   /// The outcome of a durable operation was told to somebody.
   package mutating func delivered(_ id: OperationID, now: Timestamp) {
+    reports.removeAll { $0.id == id }
     guard case .open = store else { return }
     if isObserved, let one = kept.outcome(of: id, now: now.bootTime) {
       let operation = JournaledOperation(

@@ -231,10 +231,7 @@ package struct OperationJournal: Sendable {
     }
     guard let one = kept.outcome(of: id, now: now.bootTime) else { return nil }
     guard one.isSame(call.request, call.idempotency) else { return .refused(.conflictingID) }
-    if one.isDurable {
-      reports.removeAll { $0.id == id }
-      delivered(id, now: now)
-    }
+    if one.isDurable { delivered(id, now: now) }
     return .kept(one.outcome)
   }
 
@@ -375,7 +372,8 @@ package struct OperationJournal: Sendable {
     let isSensitive = entry.options.isSensitive
     kept.keep(
       KeptOutcomes.Kept(
-        request: isSensitive ? entry.request.redacted : entry.request, idempotency: entry.idempotency,
+        request: isSensitive ? entry.request.redacted : entry.request,
+        idempotency: entry.idempotency.withoutClosure,
         isSensitive: isSensitive, isDurable: entry.isDurable, outcome: settlement.confirmed, at: now.bootTime),
       for: entry.id)
   }

@@ -11,6 +11,17 @@ public enum Idempotency: Hashable, Sendable {
   case verified(by: Probe)
 }
 
+extension Idempotency {
+  /// The same tag without code of the app's, which would otherwise live as long as whatever keeps the tag.
+  var withoutClosure: Idempotency {
+    guard case .verified(let probe) = self, !probe.isLasting else { return self }
+    return .verified(by: Probe(.closure(.forgotten)))
+  }
+
+  /// Whether two calls ask with the same tag; closures cannot be told apart, and each call brings its own.
+  func isSame(as other: Idempotency) -> Bool { withoutClosure == other.withoutClosure }
+}
+
 /// How to find out whether a request that is in doubt was carried out.
 ///
 /// A probe runs after the session is ready again, before anything else that concerns the same attribute or lane. It must
@@ -57,6 +68,9 @@ public struct Probe: Hashable, Sendable {
 package final class ProbeClosure: Hashable, Sendable {
   /// What `Relink` made it of.
   package let body: any Sendable
+
+  /// Stands for one that is kept no longer.
+  static let forgotten = ProbeClosure(())
 
   /// Wraps a closure.
   package init(_ body: any Sendable) {
