@@ -154,6 +154,7 @@ extension DeviceSession {
       follow(operations.claimed(journal, isWallRight: executor.isWallClockRight, now: now))
       if operations.awaitsClock { watchClock() }
       takeUpWork(now: now)
+      markAhead(now: now)
     case .failure(let error):
       follow(operations.claimFailed(error, now: now))
       retryClaim(now: now)
@@ -236,6 +237,7 @@ extension DeviceSession {
     switch result {
     case .success(let existing):
       follow(operations.committed(existing: existing, now: now))
+      markAhead(now: now)
     case .failure(let error):
       follow(operations.commitFailed(error, now: now))
       if let retry = operations.retryAt { setStoreTimer(retry) }
@@ -249,6 +251,13 @@ extension DeviceSession {
     guard !operations.hasUntold else { return }
     journalFeed.finish()
     recovery.finish()
+  }
+
+  /// Has the mark of what will be offered first committed while the link is made ready.
+  func markAhead(now: Timestamp) {
+    guard machine.isPreparing, let generation = machine.currentLink?.generation else { return }
+    operations.marksWanted(on: generation, now: now)
+    journalChanged()
   }
 
   private func setStoreTimer(_ instant: MonotonicInstant) {

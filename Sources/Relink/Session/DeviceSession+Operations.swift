@@ -217,6 +217,8 @@ extension DeviceSession {
 
   /// Takes a call into the journal, and asks for a link where it needs one.
   func enter(_ call: OperationJournal.Call, now: Timestamp) -> Entrance {
+    // Time that was slept through before the call is not to be taken off its own limits.
+    if operations.noteSuspension(now) { journalTimerFired() }
     if !machine.isOffering {
       switch machine.workArrived(now: now.monotonic) {
       case .refuse(let reason):

@@ -46,11 +46,7 @@ extension DeviceSession {
       link = links[id]
       linkCapabilities = link?.capabilities ?? LinkCapabilities()
       outstanding = 0
-      // The mark of what will be offered first is committed while the link is made ready.
-      if let generation = machine.currentLink?.generation {
-        operations.marksWanted(on: generation, now: executor.timestamp())
-        journalChanged()
-      }
+      markAhead(now: executor.timestamp())
     case .closeLink(let id):
       if link?.id == id { leaveLink(goneAt: nil) }
       links[id]?.close()
