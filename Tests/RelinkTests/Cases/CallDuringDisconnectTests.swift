@@ -16,6 +16,10 @@ import Testing
 
   enum Call: CaseIterable {
     case read, write, nonIdempotentWrite, longWrite, command, discovery
+    case verifiedWrite, appVerifiedWrite, reliableWrite, namedWrite, submitted, exclusive
+
+    /// What a call is told that nobody is going to bring a link for.
+    var code: RelinkError.Code { self == .exclusive ? .disconnected : .notSent }
 
     func make(_ session: DeviceSession) async throws {
       switch self {
@@ -28,6 +32,19 @@ import Testing
           options: WriteOptions(allowsLong: true))
       case .command: try await session.writeWithoutResponse([1], to: Scene.first, idempotency: .idempotent)
       case .discovery: _ = try await session.discoverServices()
+      case .verifiedWrite:
+        try await session.write([1], to: Scene.first, idempotency: .verified(by: Probe { _ in .notApplied }))
+      case .appVerifiedWrite:
+        try await session.write([1], to: Scene.first, idempotency: .verified(by: .app))
+      case .reliableWrite:
+        try await session.writeReliably(
+          [ReliableWrite(Scene.first, [1]), ReliableWrite(Scene.second, [2])], idempotency: .nonIdempotent)
+      case .namedWrite:
+        try await session.write(
+          [1], to: Scene.first, idempotency: .nonIdempotent, id: OperationID("command 1"))
+      case .submitted:
+        _ = try await session.submit(WriteRequest([1], to: Scene.first, idempotency: .nonIdempotent))
+      case .exclusive: try await session.withLink { try await $0.write([1], to: Scene.first) }
       }
     }
   }
@@ -92,11 +109,15 @@ import Testing
         if variant == .cancelledBehind { caller.cancel() }
         scene.executor.run()
         #expect(disconnect.hasEnded)
-        #expect(caller.relinkError?.code == .notSent, "\(variant): \(String(describing: caller.result))")
         // A cancellation that comes before the call was admitted is what ends it.
         let isCancelled = variant == .cancelledBeforeItRan || variant == .cancelledBehind
+        let code = caller.relinkError?.code
+        #expect(
+          code == call.code || isCancelled && call == .exclusive && code == .cancelled,
+          "\(variant): \(String(describing: caller.result))")
         let reason = caller.relinkError?.notSentReason
-        #expect(reason == .disconnected || isCancelled && reason == .cancelled, "\(variant)")
+        #expect(
+          call == .exclusive || reason == .disconnected || isCancelled && reason == .cancelled, "\(variant)")
         #expect(peripheral.counters.reads == reads)
         #expect(peripheral.counters.received[.readByGroupTypeRequest] == searches)
         scene.executor.advance(by: .seconds(60))

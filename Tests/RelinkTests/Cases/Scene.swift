@@ -11,6 +11,8 @@ final class Scene: Sendable {
   let device: DeviceID
   let session: DeviceSession
   let recorder = EventRecorder()
+  /// Where durable operations are recorded; nil where the case has none.
+  let store: VirtualJournalStore?
 
   /// The value at handle 0x0010 of the peers in these cases; its configuration stands at 0x0011.
   static let first = Characteristic(BluetoothUUID(0xFF01))
@@ -19,8 +21,11 @@ final class Scene: Sendable {
 
   init(
     _ peer: any VirtualPeer, _ configuration: Configuration = Configuration(seed: 1),
-    air: VirtualRadio.Configuration = VirtualRadio.Configuration()
+    air: VirtualRadio.Configuration = VirtualRadio.Configuration(), isDurable: Bool = false
   ) throws {
+    store = isDurable ? VirtualJournalStore(on: executor) : nil
+    var configuration = configuration
+    configuration.store = store
     radio = VirtualRadio(on: executor, configuration: air)
     device = try deviceID(1)
     radio.add(peer, as: device)
@@ -33,14 +38,14 @@ final class Scene: Sendable {
   /// Plays a case, and checks what must hold at the end of each: nobody waits, the history is legal, nothing is left.
   static func play(
     _ peer: any VirtualPeer, _ configuration: Configuration = Configuration(seed: 1),
-    air: VirtualRadio.Configuration = VirtualRadio.Configuration(),
+    air: VirtualRadio.Configuration = VirtualRadio.Configuration(), isDurable: Bool = false,
     at place: SourceLocation = #_sourceLocation, _ script: (Scene) throws -> Void
   ) throws {
     weak var session: DeviceSession?
     weak var radio: VirtualRadio?
     let executor: ManualExecutor
     do {
-      let scene = try Scene(peer, configuration, air: air)
+      let scene = try Scene(peer, configuration, air: air, isDurable: isDurable)
       executor = scene.executor
       session = scene.session
       radio = scene.radio
@@ -96,9 +101,13 @@ final class Scene: Sendable {
     var links = 0
     var attempts = 0
     var outstanding = 0
+    var joinedCalls = 0
+    var recordings = 0
     var hasLink = false
     var hasStep = false
     var hasSetup = false
+    var hasProbe = false
+    var hasTurns = false
   }
 
   var belongings: Belongings {
@@ -107,7 +116,10 @@ final class Scene: Sendable {
         operations: session.operations.entries.count, waiters: session.waiters.count,
         connectWaiters: session.connectWaiters.count, consumers: session.consumers.count,
         links: session.links.count, attempts: session.attempts.count, outstanding: session.outstanding,
-        hasLink: session.link != nil, hasStep: session.step != nil, hasSetup: session.setup != nil)
+        joinedCalls: session.joinedCalls.count, recordings: session.recordings.count,
+        hasLink: session.link != nil, hasStep: session.step != nil, hasSetup: session.setup != nil,
+        hasProbe: session.probe != nil,
+        hasTurns: session.exclusive.hasWaiting || session.exclusive.holder != nil)
     }
   }
 

@@ -6,7 +6,9 @@ import Testing
 
 /// Case B18: what has succeeded is over; a reconnection offers nothing of it again.
 @Suite struct SettledWritesTests {
-  enum Way: CaseIterable { case plain, long, command }
+  enum Way: CaseIterable {
+    case plain, long, command, reliable, verified, appVerified, named, submitted, durable
+  }
 
   enum Break: CaseIterable {
     case lost, terminated, adapterToggled, disconnectedAndConnected, lostRightBehindTheAnswer
@@ -18,7 +20,7 @@ import Testing
     peripheral.mtuLimit = 23
     for tag in [Idempotency.idempotent, .nonIdempotent] {
       let before = (peripheral.wr(0x0010), peripheral.wr(0x0020))
-      try Scene.play(peripheral) { scene in
+      try Scene.play(peripheral, isDurable: way == .durable) { scene in
         try scene.connect()
         if end == .lostRightBehindTheAnswer {
           peripheral.react(to: .write(Scene.second), with: .answerAndDrop(), times: 1)
@@ -32,6 +34,19 @@ import Testing
                 [UInt8](repeating: 1, count: 50), to: name, idempotency: tag,
                 options: WriteOptions(allowsLong: true))
             case .command: try await session.writeWithoutResponse([1], to: name, idempotency: tag)
+            case .reliable: try await session.writeReliably([ReliableWrite(name, [1])], idempotency: tag)
+            case .verified:
+              try await session.write([1], to: name, idempotency: .verified(by: .value(of: name, is: [1])))
+            case .appVerified: try await session.write([1], to: name, idempotency: .verified(by: .app))
+            case .named:
+              try await session.write(
+                [1], to: name, idempotency: tag, id: OperationID("write of \(name)"))
+            case .submitted:
+              let pending = try await session.submit(WriteRequest([1], to: name, idempotency: tag))
+              #expect(await pending.outcome == .succeeded(.acknowledged))
+            case .durable:
+              try await session.write(
+                [1], to: name, idempotency: tag, options: WriteOptions(durability: .durable))
             }
           }
         }
