@@ -276,7 +276,7 @@ import Testing
       var random = SplitMix(seed: 7)
       for round in 0..<100 {
         let tasks = (0..<10).map { number -> SpawnedTask<Void> in
-          let id = OperationID("\(round) \(number / 2)")
+          let id = OperationID("\(round) \(number / 5)")
           let call = JournalCall.allCases[Int(random.next() % UInt64(JournalCall.allCases.count))]
           return scene.spawn("\(round).\(number)") { session in
             switch number % 5 {
