@@ -151,7 +151,7 @@ struct JournalBench {
     now.wall += milliseconds * 1_000_000
   }
 
-  mutating func sleep(_ seconds: Int64) {
+  mutating func suspend(_ seconds: Int64) {
     now.bootTime += seconds * 1_000_000_000
     now.wall += seconds * 1_000_000_000
   }

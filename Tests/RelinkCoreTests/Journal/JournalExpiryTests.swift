@@ -152,7 +152,7 @@ import Testing
   @Test mutating func timeThatWasSleptThroughCountsForEveryLimit() {
     call(1, before: 60)
     bench.call(2, within: 50)
-    bench.sleep(45)
+    bench.suspend(45)
     #expect(bench.journal.noteSuspension(bench.now) == true)
     #expect(bench.journal.takeTimer() == bench.seconds(5))
     bench.pass(5)
@@ -162,7 +162,7 @@ import Testing
   }
 
   @Test mutating func whatWasSleptThroughBeforeTheCallDoesNotCountForIt() {
-    bench.sleep(3_600)
+    bench.suspend(3_600)
     #expect(bench.call(1, within: 30) == .recorded(timer: bench.seconds(30)))
     #expect(bench.journal.noteSuspension(bench.now) == false)
     #expect(bench.entry(1)?.deadline == bench.seconds(30))
@@ -170,7 +170,7 @@ import Testing
 
   @Test mutating func aCallAfterASleepBringsTheOthersForward() {
     bench.call(1, within: 30)
-    bench.sleep(20)
+    bench.suspend(20)
     bench.call(2, .read(JournalBench.level), within: 5)
     #expect(bench.entry(1)?.deadline == bench.seconds(10))
     #expect(bench.journal.takeTimer() == bench.seconds(5))
@@ -180,7 +180,7 @@ import Testing
     bench = JournalBench(durable: true)
     bench.durable(1, within: 60)
     bench.commit()
-    bench.sleep(600)
+    bench.suspend(600)
     bench.cancel(1)
     #expect(bench.journal.noteSuspension(bench.now) == false)
     #expect(bench.fireTimer() == [])

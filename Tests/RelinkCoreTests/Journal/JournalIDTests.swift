@@ -102,7 +102,7 @@ import Testing
 
   @Test mutating func anOutcomeIsKeptForADayWithTheSleepInIt() {
     done(1, "a")
-    bench.sleep(43_200)
+    bench.suspend(43_200)
     bench.pass(43_200)
     #expect(bench.call(2, value, id: "a") == .kept(.succeeded(.acknowledged)))
     bench.pass(1)

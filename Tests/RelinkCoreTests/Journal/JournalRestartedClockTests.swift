@@ -38,7 +38,7 @@ import Testing
     let limit = bench.after(60)
     bench.durable(1) { $0.offerBefore = limit }
     bench.commit()
-    bench.sleep(50)
+    bench.suspend(50)
     bench.restart()
     #expect(bench.journal.takeTimer() == bench.seconds(10))
   }
@@ -49,7 +49,7 @@ import Testing
     bench.commit()
     bench.crash()
     bench.journal.claimRequested()
-    bench.sleep(50)
+    bench.suspend(50)
     bench.claim()
     #expect(bench.journal.noteSuspension(bench.now) == false)
     #expect(bench.journal.takeTimer() == bench.seconds(10))
@@ -70,7 +70,7 @@ import Testing
     #expect(bench.journal.takeTimer() != nil)
     #expect(bench.markAndOffer() == nil)
     bench.pass(1)
-    bench.sleep(3)
+    bench.suspend(3)
     bench.journal.wallClockConfirmed(now: bench.now)
     #expect(!bench.journal.awaitsClock)
     #expect(bench.entry(-1)?.deadline == bench.seconds(81))
