@@ -24,13 +24,13 @@ extension DeviceSession {
     let isDurable = call.options?.durability == .durable
     let cell = OutcomeCell()
     switch enter(call, now: now) {
-    case .ended(.settled(.notSent(let reason), _)) where request.id == nil || !isKept(call, now: now):
+    case .ended(.settled(.notSent(let reason), _, _)) where request.id == nil || !isKept(call, now: now):
       throw RelinkError(
         operation: id, outcome: .notSent(reason), request: request.request, disconnect: machine.lastDisconnect
       )
     case .ended(let result):
       cell.settle(result.confirmed)
-      return PendingOperation(id: id, cell: cell, session: self, isDurable: isDurable)
+      return PendingOperation(id: id, cell: cell, session: self)
     case .waits(let known):
       waiters[known, default: OperationWaiters()].cells.append(cell)
       journalChanged()
@@ -43,7 +43,7 @@ extension DeviceSession {
             disconnect: machine.lastDisconnect)
         }
       }
-      return PendingOperation(id: id, cell: cell, session: self, isDurable: isDurable)
+      return PendingOperation(id: id, cell: cell, session: self)
     }
   }
 
@@ -184,7 +184,9 @@ extension DeviceSession {
   private static let longestClaimRetry = Duration.seconds(30)
 
   func cancelJournalTimers() {
-    for timer in [Self.journalTimer, Self.storeTimer, Self.clockTimer, Self.probeTimer] {
+    for timer in [
+      Self.journalTimer, Self.storeTimer, Self.clockTimer, Self.probeTimer, Self.refusalTimer,
+    ] {
       executor.cancelTimer(timerID(timer))
     }
   }
@@ -217,7 +219,7 @@ extension DeviceSession {
     }
     let reports = operations.takeReports()
     if !reports.isEmpty {
-      for id in recovery.append(reports) { operations.delivered(id, now: executor.timestamp()) }
+      recovery.append(reports)
     }
     commit()
   }

@@ -98,9 +98,11 @@ extension DeviceSession {
       ? await perform(request, idempotency, within: limit, id, options)
       : await performIsolated(request, idempotency, within: limit, id, options)
     let name = id ?? OperationID(number)
+    // Said here, behind the last wait: where the process dies before, the outcome is left to the next one.
+    if case .settled(_, _, let recorded?) = result { outcomeTold(recorded) }
     switch result {
-    case .settled(.succeeded(let answer), _): return answer
-    case .settled(let outcome, _):
+    case .settled(.succeeded(let answer), _, _): return answer
+    case .settled(let outcome, _, _):
       throw RelinkError(
         operation: name, outcome: outcome, request: request, disconnect: publisher.snapshot.lastDisconnect)
     case .detached(.deadline):
@@ -176,10 +178,10 @@ extension DeviceSession {
     _ id: OperationID?, _ options: WriteOptions?, now: Timestamp
   ) -> OperationJournal.Call {
     let journalled = options?.journalled(at: now)
-    var name = id
-    if name == nil, journalled?.durability == .durable { name = newLastingID() }
+    let isUnnamed = id == nil
+    let name = isUnnamed && journalled?.durability == .durable ? newLastingID() : id
     return OperationJournal.Call(
-      number: number, id: name, request: request, idempotency: idempotency,
+      number: number, id: name, isNewName: isUnnamed, request: request, idempotency: idempotency,
       deadline: limit.instant(from: now.monotonic, default: configuration.deadlines.operation),
       options: journalled, readyOn: machine.isOffering ? machine.currentLink?.generation : nil)
   }
@@ -335,13 +337,14 @@ extension DeviceSession {
       for continuation in recordings.removeValue(forKey: settlement.number) ?? [] { continuation.resume() }
     }
     guard let waiting = waiters.removeValue(forKey: settlement.number) else { return }
+    let result = CallResult.settled(
+      settlement.outcome, settlement.confirmation, recordedAs: settlement.durableID)
     if let first = waiting.first, waiting.joined.isEmpty, waiting.cells.isEmpty {
-      first.continuation.resume(returning: .settled(settlement.outcome, settlement.confirmation))
+      first.continuation.resume(returning: result)
     } else {
       for (call, _) in waiting.joined { forgetJoin(call) }
-      waiting.resume(.settled(settlement.outcome, settlement.confirmation), settlement.confirmed)
+      waiting.resume(result, settlement.confirmed, isRecorded: settlement.durableID != nil)
     }
-    if waiting.hasCalls, let id = settlement.durableID { delivered(id) }
   }
 
   // MARK: Offering
@@ -401,8 +404,12 @@ extension DeviceSession {
     case .refused(let refusal) where refusal.isPermanent:
       if let settlement = operations.offerRefused(number, refusal, now: now) { settle(settlement) }
       return true
-    case .later, .refused:
+    case .later:
       operations.offerNotTaken(number, now: now)
+      return false
+    case .refused(let refusal):
+      operations.offerNotTaken(number, now: now)
+      sendRefused(refusal)
       return false
     }
   }
@@ -422,11 +429,26 @@ extension DeviceSession {
           subscriptions.requestRefused(request),
           with: RelinkError(
             .invalidArgument, "This characteristic can be neither notified nor indicated: \(refusal)."))
-      case .later, .refused:
+      case .later:
         return
+      case .refused(let refusal):
+        return sendRefused(refusal)
       }
     }
   }
+
+  /// The system took nothing, and no word of the link will say when it does again: what waits is offered once more soon.
+  func sendRefused(_ refusal: GATTRefusal) {
+    guard case .system = refusal else { return }
+    executor.setTimer(timerID(Self.refusalTimer), at: executor.now.advanced(by: Self.refusalPause)) {
+      [weak self] in
+      self?.assumeIsolated { $0.offerAll() }
+    }
+  }
+
+  /// The number of the timer after which something is offered again that the system did not take.
+  static let refusalTimer = 104
+  private static let refusalPause = Duration.milliseconds(100)
 
   // MARK: Consumers
 

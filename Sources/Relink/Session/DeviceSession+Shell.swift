@@ -110,9 +110,11 @@ extension DeviceSession {
     case .accepted:
       step?.id = id
       outstanding += 1
-    case .later, .refused:
+    case .later:
       // The link's next word decides: it can be written again, or it is closed.
       break
+    case .refused(let refusal):
+      sendRefused(refusal)
     }
   }
 

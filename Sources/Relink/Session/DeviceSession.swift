@@ -239,6 +239,7 @@ public actor DeviceSession {
     attempts.removeAll()
     for timer in SessionStateMachine.Timer.allCases { executor.cancelTimer(timerID(timer.rawValue)) }
     executor.cancelTimer(timerID(Self.clockTimer))
+    executor.cancelTimer(timerID(Self.refusalTimer))
     if operations.entries.isEmpty { executor.cancelTimer(timerID(Self.journalTimer)) }
     let error = RelinkError(.ended, "The session has ended; make a new one to go on.")
     finishFeeds()

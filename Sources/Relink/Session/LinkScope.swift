@@ -200,8 +200,10 @@ extension DeviceSession {
       case .refused(let refusal) where refusal.isPermanent:
         let waiter = scope.refused(index, refusal)
         waiter.continuation.resume(returning: waiter.outcome)
-      case .later, .refused:
+      case .later:
         return
+      case .refused(let refusal):
+        return sendRefused(refusal)
       }
     }
   }

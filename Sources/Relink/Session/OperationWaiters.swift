@@ -2,8 +2,9 @@ internal import RelinkCore
 
 /// What a caller who waits for an operation is told.
 enum CallResult: Sendable {
-  /// The operation has its outcome, and how a success is known.
-  case settled(Outcome<GATTAnswer>, Confirmation)
+  /// The operation has its outcome, and how a success is known; `recordedAs` names one whose outcome is in the store,
+  /// which does not know yet that somebody was told.
+  case settled(Outcome<GATTAnswer>, Confirmation, recordedAs: OperationID? = nil)
   /// The caller waits no longer; the operation goes on for others.
   case detached(Detachment)
 
@@ -18,10 +19,10 @@ enum CallResult: Sendable {
   /// The outcome as it is shown and kept; a caller that was let go of has none.
   var confirmed: Outcome<Confirmation> {
     switch self {
-    case .settled(.succeeded, let confirmation): .succeeded(confirmation)
-    case .settled(.rejected(let rejection), _): .rejected(rejection)
-    case .settled(.notSent(let reason), _): .notSent(reason)
-    case .settled(.indeterminate(let doubt), _): .indeterminate(doubt)
+    case .settled(.succeeded, let confirmation, _): .succeeded(confirmation)
+    case .settled(.rejected(let rejection), _, _): .rejected(rejection)
+    case .settled(.notSent(let reason), _, _): .notSent(reason)
+    case .settled(.indeterminate(let doubt), _, _): .indeterminate(doubt)
     case .detached(.cancelled): .notSent(.cancelled)
     case .detached(.deadline): .notSent(.deadline)
     }
@@ -54,9 +55,6 @@ struct OperationWaiters {
 
   var isEmpty: Bool { first == nil && joined.isEmpty && cells.isEmpty }
 
-  /// Whether anybody is told the outcome by a call that returns.
-  var hasCalls: Bool { first != nil || !joined.isEmpty }
-
   /// Takes one caller out.
   mutating func remove(_ call: OperationNumber) -> Continuation? {
     if let first, first.call == call {
@@ -75,8 +73,8 @@ struct OperationWaiters {
   }
 
   /// Tells everybody.
-  func resume(_ result: CallResult, _ confirmed: Outcome<Confirmation>) {
-    for cell in cells { cell.settle(confirmed) }
+  func resume(_ result: CallResult, _ confirmed: Outcome<Confirmation>, isRecorded: Bool) {
+    for cell in cells { cell.settle(confirmed, isRecorded: isRecorded) }
     first?.continuation.resume(returning: result)
     for one in joined { one.continuation.resume(returning: result) }
   }
@@ -87,6 +85,8 @@ final class OutcomeCell: Sendable {
   private struct State {
     var outcome: Outcome<Confirmation>?
     var waiting: [CheckedContinuation<Outcome<Confirmation>, Never>] = []
+    /// The store has the outcome, and does not know yet that somebody was told.
+    var isUntold = false
   }
 
   private let state = Locked(State())
@@ -95,13 +95,21 @@ final class OutcomeCell: Sendable {
   var outcome: Outcome<Confirmation>? { state.withLock { $0.outcome } }
 
   /// The operation has its outcome.
-  func settle(_ outcome: Outcome<Confirmation>) {
+  func settle(_ outcome: Outcome<Confirmation>, isRecorded: Bool = false) {
     let waiting = state.withLock { state in
-      if state.outcome == nil { state.outcome = outcome }
+      if state.outcome == nil { (state.outcome, state.isUntold) = (outcome, isRecorded) }
       defer { state.waiting = [] }
       return state.waiting
     }
     for continuation in waiting { continuation.resume(returning: outcome) }
+  }
+
+  /// Whether the store is to hear now that somebody was told the outcome: once, and only of one that it has.
+  func takeUntold() -> Bool {
+    state.withLock { state in
+      defer { state.isUntold = false }
+      return state.isUntold
+    }
   }
 
   /// Waits for the outcome.

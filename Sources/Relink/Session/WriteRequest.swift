@@ -142,15 +142,11 @@ public final class PendingOperation: Sendable {
 
   private let cell: OutcomeCell
   private let session: DeviceSession
-  private let isDurable: Bool
 
-  init(
-    id: OperationID, cell: OutcomeCell, session: DeviceSession, isDurable: Bool
-  ) {
+  init(id: OperationID, cell: OutcomeCell, session: DeviceSession) {
     self.id = id
     self.cell = cell
     self.session = session
-    self.isDurable = isDurable
   }
 
   /// The one outcome of the operation; it may be asked for any number of times, by any number of tasks.
@@ -160,7 +156,7 @@ public final class PendingOperation: Sendable {
   public var outcome: Outcome<Confirmation> {
     get async {
       let outcome = await cell.wait()
-      if isDurable { session.outcomeTold(id) }
+      if cell.takeUntold() { session.outcomeTold(id) }
       return outcome
     }
   }
@@ -168,7 +164,7 @@ public final class PendingOperation: Sendable {
   /// The outcome, if there is one by now.
   public var outcomeIfSettled: Outcome<Confirmation>? {
     let outcome = cell.outcome
-    if isDurable, outcome != nil { session.outcomeTold(id) }
+    if cell.takeUntold() { session.outcomeTold(id) }
     return outcome
   }
 

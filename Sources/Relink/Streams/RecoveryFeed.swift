@@ -12,27 +12,30 @@ final class RecoveryFeed: Sendable {
     /// Consumers in the order in which they came; each operation goes to one.
     var waiting: [(id: UInt64, continuation: Waiting)] = []
     var cancelled: Set<UInt64> = []
+    /// What each consumer has got and not come back from yet.
+    var handed: [UInt64: OperationID] = [:]
     var lastID: UInt64 = 0
     var hasEnded = false
   }
 
   private let state = Locked(State())
 
-  /// Hands outcomes to the consumers that wait, or keeps them; returns those that were taken.
-  func append(_ operations: [RecoveredOperation]) -> [OperationID] {
+  /// Hands outcomes to the consumers that wait, or keeps them.
+  func append(_ operations: [RecoveredOperation]) {
     let resumed = state.withLock { state in
       var resumed: [(Waiting, RecoveredOperation)] = []
       for operation in operations {
         if state.waiting.isEmpty {
           state.operations.append(operation)
         } else {
-          resumed.append((state.waiting.removeFirst().continuation, operation))
+          let first = state.waiting.removeFirst()
+          state.handed[first.id] = operation.id
+          resumed.append((first.continuation, operation))
         }
       }
       return resumed
     }
     for (continuation, operation) in resumed { continuation.resume(returning: operation) }
-    return resumed.map(\.1.id)
   }
 
   /// Its outcome was told in another way.
@@ -50,7 +53,8 @@ final class RecoveryFeed: Sendable {
     for continuation in waiting { continuation.resume(returning: nil) }
   }
 
-  /// A stream of the outcomes; `taken` hears of each that a consumer gets from it.
+  /// A stream of the outcomes; `taken` hears of each that a consumer got from it, once he asks for the next one: a process
+  /// that dies before has not seen it.
   func subscribe(_ taken: @escaping @Sendable (OperationID) -> Void) -> AsyncStream<RecoveredOperation> {
     let id = state.withLock { state in
       state.lastID += 1
@@ -65,16 +69,20 @@ final class RecoveryFeed: Sendable {
     _ id: UInt64, _ continuation: CheckedContinuation<RecoveredOperation?, Never>,
     _ taken: (OperationID) -> Void
   ) {
-    let next = state.withLock { state -> RecoveredOperation?? in
-      if state.cancelled.contains(id) { return .some(nil) }
-      if !state.operations.isEmpty { return state.operations.removeFirst() }
-      if state.hasEnded { return .some(nil) }
+    let (seen, next) = state.withLock { state -> (OperationID?, RecoveredOperation??) in
+      let seen = state.handed.removeValue(forKey: id)
+      if state.cancelled.contains(id) { return (seen, .some(nil)) }
+      if !state.operations.isEmpty {
+        let first = state.operations.removeFirst()
+        state.handed[id] = first.id
+        return (seen, first)
+      }
+      if state.hasEnded { return (seen, .some(nil)) }
       state.waiting.append((id, continuation))
-      return nil
+      return (seen, nil)
     }
-    guard let next else { return }
-    continuation.resume(returning: next)
-    if let operation = next { taken(operation.id) }
+    if let next { continuation.resume(returning: next) }
+    if let seen { taken(seen) }
   }
 
   private func cancel(_ id: UInt64) {

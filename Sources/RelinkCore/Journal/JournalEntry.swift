@@ -93,6 +93,8 @@ package struct JournalEntry: Hashable, Sendable {
     /// How often in a row it was given back.
     var refusals = 0
     var isRecovered = false
+    /// No earlier process can have used its name.
+    var isNewName = true
     /// It may not be offered before the system clock is known to be right.
     var awaitsClock = false
   }

@@ -8,7 +8,15 @@ extension OperationJournal {
     var effects = StoreEffects(failure: error)
     for number in entries.filter(\.isDurable).map(\.number) {
       guard let index = index(of: number) else { continue }
-      if let one = neverRecorded(at: index, error, now: now) { effects.settled.append(one) }
+      if entries[index].extras?.isNewName == false {
+        // An earlier process may have done it under that name, which nobody can tell before the store can be read.
+        let isTold = entries[index].extras?.isTold ?? false
+        let one = Settlement(number: number, outcome: entries[index].unrecorded(error, now: now))
+        finish(one, at: index, now: now)
+        if !isTold { effects.settled.append(one) }
+      } else if let one = neverRecorded(at: index, error, now: now) {
+        effects.settled.append(one)
+      }
     }
     return effects
   }
@@ -152,6 +160,9 @@ extension OperationJournal {
     let index = insert(entry)
     note(.recovered, at: index, now)
     resume(at: index, wasMarked: mark != nil, now: now)
+    if let position = self.index(of: number), !entries[position].isSettling {
+      effects.settled += supersede(olderThan: position, now: now)
+    }
     if let position = self.index(of: number) { want(timer: entries[position].nextInstant) }
   }
 

@@ -142,6 +142,8 @@ package struct OperationJournal: Sendable {
     package var number: OperationNumber
     /// The name that the caller gave.
     package var id: OperationID?
+    /// Whether the name was made for this call, so that no earlier process can have used it.
+    package var isNewName: Bool
     /// What is asked of the device.
     package var request: GATTRequest
     /// Whether it may be repeated.
@@ -155,11 +157,13 @@ package struct OperationJournal: Sendable {
 
     /// Describes a call.
     package init(
-      number: OperationNumber, id: OperationID? = nil, request: GATTRequest, idempotency: Idempotency,
-      deadline: MonotonicInstant?, options: OperationOptions? = nil, readyOn: Generation? = nil
+      number: OperationNumber, id: OperationID? = nil, isNewName: Bool = true, request: GATTRequest,
+      idempotency: Idempotency, deadline: MonotonicInstant?, options: OperationOptions? = nil,
+      readyOn: Generation? = nil
     ) {
       self.number = number
       self.id = id
+      self.isNewName = isNewName
       self.request = request
       self.idempotency = idempotency
       self.deadline = deadline
@@ -265,6 +269,7 @@ package struct OperationJournal: Sendable {
       extras.lastingDeadline = ExpiryInstant(now.monotonic.duration(to: deadline), after: now)
     }
     if options.continuity == .unbroken { extras.bornOn = call.readyOn }
+    extras.isNewName = call.isNewName
     return extras
   }
 
@@ -417,7 +422,10 @@ extension Outcome {
   fileprivate var isRefusal: Bool {
     switch self {
     case .notSent(.storeFailed), .notSent(.conflictingID): true
-    case .succeeded, .rejected, .notSent, .indeterminate: false
+    case .indeterminate(let doubt):
+      // Said in place of a store that could not be read.
+      if case .storeFailed = doubt.cause { true } else { false }
+    case .succeeded, .rejected, .notSent: false
     }
   }
 }

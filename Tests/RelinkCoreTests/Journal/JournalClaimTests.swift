@@ -70,6 +70,20 @@ import Testing
     #expect(bench.commit().recorded == [bench.op(3)])
   }
 
+  @Test mutating func nobodyCanTellOfAGivenNameWhenTheClaimIsRefused() {
+    bench.crash()
+    bench.journal.claimRequested()
+    var options = OperationOptions.plain
+    options.durability = .durable
+    _ = bench.journal.operationRequested(
+      OperationJournal.Call(
+        number: bench.op(1), id: OperationID("given"), isNewName: false, request: .write(lock, [1]),
+        idempotency: .nonIdempotent, deadline: nil, options: options), now: bench.now)
+    let error = JournalBench.error(.locked)
+    let told = bench.journal.claimFailed(error, now: bench.now).settled.map(\.outcome)
+    #expect(told == [bench.doubt(.storeFailed(error), on: 0, offers: 0)])
+  }
+
   @Test mutating func aClaimThatIsRefusedForGoodIsNotAskedForAgain() {
     bench.crash()
     bench.journal.claimRequested()

@@ -25,6 +25,18 @@ import Testing
     #expect(bench.offer() == 2)
   }
 
+  @Test mutating func aRecordThatTheNextProcessFindsTakesThePlaceOfOlderOnes() {
+    bench = JournalBench(durable: true)
+    bench.durable(1) { $0.supersedes = "height" }
+    bench.commit()
+    bench.durable(2) { $0.supersedes = "height" }
+    // On the disk, and the process ends before it hears of that.
+    bench.failCommit(isCertain: false, isDone: true)
+    bench.restart()
+    #expect(bench.disk.row("op1")?.outcome != nil)
+    #expect(bench.markAndOffer() == -1)
+  }
+
   @Test mutating func onlyTheSameKeySupersedes() {
     older()
     bench.call(2, .write(level, [2]))
