@@ -12,6 +12,15 @@ struct SimulationTests {
     }
   }
 
+  @Test(
+    "No place of a fault shows what must not be",
+    arguments: [Sweep.crash, .crashAfterCommit, .powerLossAtCommit, .commitUnsaid, .answerLost])
+  func places(sweep: Sweep) {
+    let result = sweep.run()
+    #expect(result.problems == [], "play it with relink-simulate sweep \(sweep.rawValue) PLACE")
+    #expect(result.places > 40)
+  }
+
   @Test("The same seed gives the same trace, byte for byte", arguments: UInt64(1)...20)
   func traces(seed: UInt64) throws {
     let first = try #require(Simulation(seed: seed, tracing: true)?.run())

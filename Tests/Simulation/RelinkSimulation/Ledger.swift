@@ -1,72 +1,162 @@
 internal import Relink
 internal import RelinkTesting
 
-/// What the callers of one run were told, to be compared with what the peripheral counted.
-struct Ledger {
-  /// One write and what its caller was told.
-  struct Entry {
-    var call: Scenario.Call
-    var outcome: Outcome<[UInt8]>
-    var endedAt: MonotonicInstant
+/// What the callers of one run were told, over all lives of the process, to be compared with what the peripheral counted.
+struct Ledger: Sendable {
+  /// One time that somebody was told what became of a write.
+  struct Telling: Sendable {
+    /// A success of a plain call does not say how it is known.
+    var outcome: Outcome<Confirmation?>
+    /// The life of the process.
+    var life: Int
+    /// How often the write had been asked for by then.
+    var submissions: Int
+    /// How often the peripheral had applied it by then.
+    var applied: Int
+  }
+
+  /// One write, however often it was asked for.
+  struct Entry: Sendable {
+    var write: Scenario.Write
+    /// The lives in which it was asked for.
+    var submissions: [Int] = []
+    var tellings: [Telling] = []
+    /// Whether it was found in the store when a life ended, or the run.
+    var wasRecorded = false
+    /// The last life after whose end it was not in the store.
+    var missingSince: Int?
+    /// Callers who wait for it, in the life that lasts.
+    var waiting = 0
+    /// Its place in the order of calls.
+    var place = 0
   }
 
   var entries: [UInt64: Entry] = [:]
   /// Lines that say what happened, for comparing two runs of one seed.
   var lines: [String] = []
   var problems: [String] = []
+  /// How many callers were told something.
+  var tellings = 0
+  /// The lives that ended with the power.
+  var powerLosses: [(life: Int, at: MonotonicInstant)] = []
+  private var lastPlace = 0
 
-  /// Everything in which the peripheral disagrees with what was told.
-  func disagreements(with counters: PeripheralCounters) -> [String] {
-    var found: [String] = []
-    let applied = counters.appliedByTag
-    for (number, entry) in entries.sorted(by: { $0.key < $1.key }) {
-      let count = applied[number] ?? 0
-      guard let allowed = allowed(entry) else { continue }
-      if !allowed.contains(count) {
-        found.append(
-          "call \(number) (\(entry.call.step)) was told \(entry.outcome) and applied \(count) times")
+  /// A write is asked for, once more or for the first time.
+  mutating func submitted(
+    _ number: UInt64, _ write: Scenario.Write, in life: Int, cameToNothing: Bool = false
+  ) {
+    var entry = entries[number] ?? Entry(write: write)
+    // What came to nothing before takes its place anew: it is asked for now.
+    if entry.submissions.isEmpty || cameToNothing || hasComeToNothing(entry, in: life) {
+      lastPlace += 1
+      entry.place = lastPlace
+    }
+    entry.submissions.append(life)
+    entry.waiting += 1
+    entries[number] = entry
+  }
+
+  /// Whether nothing is left of the earlier calls of a write.
+  private func hasComeToNothing(_ entry: Entry, in life: Int) -> Bool {
+    if entry.submissions.last != life { return entry.missingSince == life - 1 }
+    guard entry.waiting == 0, case .notSent = entry.tellings.last?.outcome else { return false }
+    return true
+  }
+
+  /// A life of the process has ended, or the run: these operations are in the store.
+  mutating func lifeEnded(_ life: Int, recorded: Set<UInt64>) {
+    for number in entries.keys {
+      entries[number]?.waiting = 0
+      guard entries[number]?.write.isDurable == true else { continue }
+      if recorded.contains(number) {
+        entries[number]?.wasRecorded = true
+        entries[number]?.missingSince = nil
+      } else {
+        entries[number]?.missingSince = life
       }
     }
-    return found + overtakings(in: counters)
   }
 
-  /// How often the peripheral may have applied a write, by what its caller was told.
-  private func allowed(_ entry: Entry) -> ClosedRange<Int>? {
-    let isAcknowledged: Bool
-    let most: Int
-    switch entry.call.step {
-    case .write(_, let idempotency, _):
-      isAcknowledged = true
-      most = idempotency == .idempotent ? .max : 1
-    case .writeWithoutResponse:
-      isAcknowledged = false
-      most = 1
-    case .read, .discover, .connect, .disconnect, .subscribe, .listen, .notify, .changeTable, .stale:
-      return nil
+  /// Somebody is told what became of a write.
+  mutating func told(_ number: UInt64, _ telling: Telling) {
+    tellings += 1
+    guard let entry = entries[number] else {
+      problems.append("write \(number) was told \(telling.outcome), and nobody asked for it")
+      return
     }
-    switch entry.outcome {
-    case .succeeded: return (isAcknowledged ? 1 : 0)...most
-    case .rejected(let rejection): return rejection.provesNotApplied && most == 1 ? 0...0 : 0...most
-    case .notSent: return 0...0
-    case .indeterminate: return 0...most
+    if case .notSent(let reason) = telling.outcome, telling.applied > 0, !isExcused(reason, entry) {
+      problems.append(
+        "write \(number) was told \(telling.outcome) after it was applied \(telling.applied) times")
     }
+    for earlier in entry.tellings where !agree(earlier, telling, entry) {
+      problems.append(
+        "write \(number) was told \(earlier.outcome) in life \(earlier.life), then \(telling.outcome) in life \(telling.life)"
+      )
+    }
+    entries[number]?.tellings.append(telling)
   }
 
-  /// Writes that took effect on an attribute after a later call's write had taken effect there.
-  private func overtakings(in counters: PeripheralCounters) -> [String] {
-    var found: [String] = []
-    var last: [Characteristic: UInt64] = [:]
-    for write in counters.applied {
-      guard let tag = write.tag, let order = order[tag] else { continue }
-      let name = Characteristic(write.characteristic.uuid)
-      if let before = last[name], let other = self.order[before], order < other {
-        found.append("call \(tag) was applied after call \(before), which is younger")
-      }
-      last[name] = tag
-    }
-    return found
+  /// Whether the call was refused, so that nothing is said of an earlier one under the same ID.
+  private func isExcused(_ reason: NotSentReason, _ entry: Entry) -> Bool {
+    entry.submissions.count > 1 && reason.isRefusal
   }
 
-  /// The place of each write in the order of the calls.
-  var order: [UInt64: Int] = [:]
+  /// Whether two tellings of one write go together.
+  private func agree(_ earlier: Telling, _ later: Telling, _ entry: Entry) -> Bool {
+    let mayForget =
+      entry.write.tag == .idempotent
+      && powerLosses.contains { $0.life >= earlier.life && $0.life < later.life }
+    switch (earlier.outcome, later.outcome) {
+    case (_, .notSent(let reason)) where later.submissions > 1 && reason.isRefusal:
+      // The later call became no operation.
+      return true
+    case (.notSent(let reason), _) where later.submissions > 1 && reason.isRefusal:
+      return true
+    case (_, .indeterminate(let doubt)) where doubt.isUnrecorded:
+      // Said in place of a store that could not be read.
+      return true
+    case (.succeeded(let one), .succeeded(let other)):
+      return one == nil || other == nil || one == other || mayForget
+    case (.rejected(let one), .rejected(let other)): return one == other || mayForget
+    case (.indeterminate(let one), .indeterminate(let other)):
+      return one.cause == other.cause || one.isUnrecorded || mayForget
+    case (.indeterminate(let one), .notSent): return one.isUnrecorded
+    case (.indeterminate(let one), .succeeded), (.indeterminate(let one), .rejected):
+      return one.isUnrecorded || mayForget
+    case (.notSent, .indeterminate) where mayForget: return true
+    case (.notSent(let reason), _):
+      if case .notSent(let other) = later.outcome, other == reason { return true }
+      // Asked for again, after an answer with which nothing was recorded.
+      guard later.submissions > earlier.submissions else { return false }
+      return !entry.write.isDurable
+        || (later.life > earlier.life && (entry.missingSince != nil || mayForget || !entry.wasRecorded))
+    case (.succeeded, .notSent), (.rejected, .notSent): return false
+    case (.succeeded, .rejected), (.succeeded, .indeterminate), (.rejected, .succeeded),
+      (.rejected, .indeterminate):
+      // What was told of an indeterminate commit later is never less than what was told first.
+      return mayForget
+    }
+  }
+}
+
+extension NotSentReason {
+  /// Whether it says that the call became no operation.
+  var isRefusal: Bool {
+    switch self {
+    case .disconnected, .ended, .notReconnecting, .attemptsExhausted, .journalFull, .adapterUnavailable,
+      .storeFailed, .mixedDurability, .conflictingID:
+      true
+    case .deadline, .cancelled, .refused, .linkLost, .expired, .superseded, .continuityBroken,
+      .securityTooLow:
+      false
+    @unknown default: false
+    }
+  }
+}
+
+extension Doubt {
+  /// Whether it only says that the store did not answer in time: more may be known later.
+  var isUnrecorded: Bool {
+    if case .storeFailed = cause { true } else { false }
+  }
 }

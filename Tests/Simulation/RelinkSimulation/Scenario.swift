@@ -2,25 +2,100 @@ internal import BluetoothWire
 internal import Relink
 internal import RelinkTesting
 
-/// What one seed stands for: a radio, a peripheral, faults, and what an app does meanwhile.
-struct Scenario {
-  /// One thing that the app does.
-  enum Step: Hashable {
+/// What one seed stands for: a radio, a peripheral, a disk, faults, and what happens to an app meanwhile.
+struct Scenario: Sendable {
+  /// The tag of a write.
+  enum Tag: String, Hashable, Sendable {
+    /// Twice is as good as once.
+    case idempotent
+    /// Never twice.
+    case nonIdempotent
+    /// The device's value decides.
+    case valueProbe
+    /// A closure of the app's decides; where it is durable, one with a name.
+    case closureProbe
+    /// The app decides, later.
+    case appProbe
+  }
+
+  /// How a write is sent.
+  enum Way: String, Hashable, Sendable {
+    case request
+    case long
+    case command
+    case reliable
+  }
+
+  /// A write and everything that is decided about it.
+  struct Write: Hashable, Sendable {
+    var attribute: Characteristic
+    var tag = Tag.nonIdempotent
+    var way = Way.request
+    var isDurable = false
+    var hasID = false
+    /// Whether it is submitted, and its handle waited for.
+    var isSubmitted = false
+    var lane: String?
+    var priority = OperationPriority.normal
+    var supersedes: String?
+    var offerBefore: Duration?
+    var dropsLink = false
+    var failsUnavailable = false
+    var isSensitive = false
+    var isUnbroken = false
+  }
+
+  /// How a process ends, and what comes then.
+  struct Crash: Hashable, Sendable {
+    /// When, after the instant of the step.
+    enum Moment: Hashable, Sendable {
+      case atOnce
+      /// At the nth transition of the journal.
+      case transition(Int)
+      /// When the nth commit is asked for; it may be there or not.
+      case commit(Int)
+    }
+
+    var moment: Moment
+    /// Whether the machine ends with it: commits that need not survive that may be lost.
+    var losesPower = false
+    /// How long nobody knows after that whether the system clock is right; nil where it is.
+    var clockIsWrong: Duration?
+    /// How long it takes until the next process is there.
+    var downtime: Duration
+    /// How many of the commits that need not survive do; nil draws it.
+    var keeping: Int?
+  }
+
+  /// Something that happens: what the app does, or what is done to it.
+  enum Step: Hashable, Sendable {
     case read(Characteristic)
-    case write(Characteristic, Idempotency, isLong: Bool)
-    case writeWithoutResponse(Characteristic)
+    case write(Write)
+    /// The app asks for an earlier write once more, under its ID.
+    case again(UInt64)
     case discover
     case connect
     case disconnect
     case subscribe
     case listen
+    /// The app watches the journal and takes a few transitions.
+    case watchJournal
+    /// The app wants the link for itself.
+    case exclusive
+    /// The app looks at the device and resolves what waits for it.
+    case resolve
     case notify
     case changeTable
     case stale
+    /// The link is lost, for this reason.
+    case cut(HCIErrorCode)
+    case crash(Crash)
+    case suspend(Duration)
+    case setClock(Duration)
   }
 
   /// A step, when it happens, how long its caller is ready to wait, and when he is cancelled.
-  struct Call: Hashable {
+  struct Call: Hashable, Sendable {
     var number: UInt64
     var at: Duration
     var step: Step
@@ -28,81 +103,94 @@ struct Scenario {
     var cancelledAfter: Duration?
   }
 
-  /// How long the faults last.
+  /// How long the faults of a drawn scenario last.
   static let faultPhase = Duration.seconds(60)
 
-  /// Written once for each number, each time counted.
   static let command = Characteristic(BluetoothUUID(0xFF01))
   static let setting = Characteristic(BluetoothUUID(0xFF02))
   static let stream = Characteristic(BluetoothUUID(0xFF03))
+  /// Mostly written durably.
+  static let vault = Characteristic(BluetoothUUID(0xFF04))
+  static let safe = Characteristic(BluetoothUUID(0xFF05))
+  /// The device ends its link over each write of it.
+  static let poison = Characteristic(BluetoothUUID(0xFF06))
+
+  /// How often a write may be offered on that attribute before the device ended the link over it once more.
+  static let poisonOffers = 3
 
   var seed: UInt64
   var radio = VirtualRadio.Configuration()
   var faults: FaultPlan
-  var hasDatabaseHash: Bool
-  var hasSetup: Bool
+  var store = VirtualJournalStore.Configuration()
+  var storeFaults: StoreFaultPlan
+  var hasStore = true
+  var hasDatabaseHash = false
+  var hasSetup = false
+  /// Whether the device is proven to keep its state over a lost link.
+  var resumes = false
+  var ends = Scenario.faultPhase
   var calls: [Call] = []
 
-  init(seed: UInt64) {
-    self.seed = seed
-    var generator = SeededGenerator(seed: seed)
-    radio.latency = generator.next(in: .zero ... .milliseconds(40))
-    radio.connectLatency = generator.next(in: .zero ... .milliseconds(200))
-    if generator.next(below: 3) == 0 { radio.connectionInterval = .milliseconds(30) }
-    radio.endsLinks = generator.next(below: 3) == 0
-    radio.knowsExactReason = generator.next(below: 2) == 0
-    radio.supervisionTimeout = generator.next(in: .zero ... .seconds(6))
-    radio.dialLimit = .seconds(10)
-    hasDatabaseHash = generator.next(below: 2) == 0
-    hasSetup = generator.next(below: 3) == 0
-    faults = Scenario.faults(seed, &generator)
-    for number in 1...UInt64(generator.next(below: 30) + 12) {
-      calls.append(Scenario.call(number, &generator))
+  /// What is written by a call, if it is a write.
+  func write(_ number: UInt64) -> Write? {
+    for call in calls where call.number == number {
+      if case .write(let write) = call.step { return write }
     }
-    calls.sort { ($0.at, $0.number) < ($1.at, $1.number) }
+    return nil
+  }
+}
+
+extension Scenario.Write {
+  /// What it keeps its order in.
+  var keys: [String] {
+    var keys = ["\(attribute)"]
+    if way == .reliable { keys.append("\(second)") }
+    if let lane { keys.append("lane \(lane)") }
+    return keys
   }
 
-  /// Each kind of fault is left out in half of the seeds, so that rare ones are not hidden by frequent ones.
-  private static func faults(_ seed: UInt64, _ generator: inout SeededGenerator) -> FaultPlan {
-    let share = generator.nextUnit() * 0.08
-    var rates = FaultPlan.Rates.mixed(share)
-    func drop(_ rate: WritableKeyPath<FaultPlan.Rates, Double>) {
-      if generator.next(below: 2) == 0 { rates[keyPath: rate] = 0 }
+  /// The other attribute of a reliable write.
+  var second: Characteristic {
+    switch attribute {
+    case Scenario.command: Scenario.setting
+    case Scenario.vault: Scenario.safe
+    case Scenario.safe: Scenario.vault
+    default: Scenario.command
     }
-    for rate in [
-      \FaultPlan.Rates.requests.loseLinkBefore, \.requests.loseLinkAfter, \.requests.late,
-      \.answers.loseLinkBefore,
-      \.answers.loseLinkAfter, \.answers.vanish, \.answers.late, \.answers.twice, \.values.loseLinkBefore,
-      \.values.late, \.dials.fail, \.dials.hang, \.dials.failToEstablish, \.dials.refuse, \.dials.busy,
-      \.sendLater,
-      \.sendFailed, \.adapterOff, \.absence,
-    ] {
-      drop(rate)
-    }
-    rates.outage = .milliseconds(1) ... .seconds(8)
-    return FaultPlan(seed: generator.next(), rates: rates)
   }
 
-  private static func call(_ number: UInt64, _ generator: inout SeededGenerator) -> Call {
-    let attribute = generator.next(below: 2) == 0 ? command : setting
-    let step: Step =
-      switch generator.next(below: 32) {
-      case 0..<6: .read(setting)
-      case 6..<14: .write(attribute, .nonIdempotent, isLong: generator.next(below: 8) == 0)
-      case 14..<21: .write(attribute, .idempotent, isLong: generator.next(below: 8) == 0)
-      case 21..<23: .writeWithoutResponse(attribute)
-      case 23: .discover
-      case 24: .connect
-      case 25: .disconnect
-      case 26: .subscribe
-      case 27: .listen
-      case 28, 29: .notify
-      case 30: .changeTable
-      default: .stale
-      }
-    return Call(
-      number: number, at: generator.next(in: .zero...faultPhase), step: step,
-      within: generator.next(in: .milliseconds(50) ... .seconds(40)),
-      cancelledAfter: generator.next(below: 6) == 0 ? generator.next(in: .zero ... .seconds(5)) : nil)
+  /// What is written.
+  func value(_ number: UInt64) -> [UInt8] {
+    let tag = (0..<8).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
+    return tag + [UInt8](repeating: 0xAB, count: way == .long ? 200 : 1)
+  }
+
+  /// What is written to the other attribute.
+  func secondValue(_ number: UInt64) -> [UInt8] {
+    value(number | Scenario.Write.secondPart)
+  }
+
+  /// Marks the number in the other value of a reliable write.
+  static let secondPart: UInt64 = 1 << 32
+
+  func request(_ number: UInt64) -> GATTRequest {
+    switch way {
+    case .request: .write(attribute, value(number))
+    case .long: .writeLong(attribute, value(number))
+    case .command: .writeWithoutResponse(attribute, value(number))
+    case .reliable:
+      .writeReliably([
+        ReliableWrite(attribute, value(number)), ReliableWrite(second, secondValue(number)),
+      ])
+    }
+  }
+
+  func options(within span: Duration) -> WriteOptions {
+    WriteOptions(
+      within: .after(span), offerBefore: offerBefore, allowsLong: way == .long,
+      durability: isDurable ? .durable : .inMemory, lane: lane.map { Lane($0) }, priority: priority,
+      supersedes: supersedes.map { SupersedingKey($0) }, onExpiry: dropsLink ? .dropLink : .keepLink,
+      ifUnavailable: failsUnavailable ? .fail : .wait, continuity: isUnbroken ? .unbroken : .none,
+      isSensitive: isSensitive)
   }
 }
