@@ -238,7 +238,7 @@ extension OperationJournal {
     let settlement = Settlement(number: entry.number, outcome: outcome, confirmation: confirmation)
     effects.recorded.append(entry.number)
     finish(settlement, at: index, now: now)
-    effects.settled.append(settlement)
+    if entry.extras?.isTold != true { effects.settled.append(settlement) }
   }
 
   private mutating func settledAtLast(at index: Int, now: Timestamp, _ effects: inout StoreEffects) {
