@@ -121,6 +121,8 @@ extension DeviceSession {
     let timer = timerID(Self.firstTurnTimer + Int(clamping: number.rawValue))
     let granted = await withTaskCancellationHandler {
       await withCheckedContinuation { (continuation: ExclusiveTurns.Continuation) in
+        // The way here may leave the executor; a cancellation of that time found nothing to cancel.
+        guard !Task.isCancelled else { return continuation.resume(returning: .failure(.noTurn(.cancelled))) }
         switch machine.workArrived(now: now) {
         case .refuse(let reason): return continuation.resume(returning: .failure(.noTurn(reason)))
         case .wait(let actions): perform(actions)

@@ -36,7 +36,11 @@ extension DeviceSession {
       journalChanged()
       offerOperations()
       if isDurable, operations.isRecording(known) {
-        await withCheckedContinuation { recordings[known, default: []].append($0) }
+        await withCheckedContinuation { continuation in
+          // The way here may leave the executor, and the record may be committed meanwhile.
+          guard operations.isRecording(known) else { return continuation.resume() }
+          recordings[known, default: []].append(continuation)
+        }
         if case .notSent(let reason) = cell.outcome, reason.isRefusal {
           throw RelinkError(
             operation: id, outcome: .notSent(reason), request: request.request,

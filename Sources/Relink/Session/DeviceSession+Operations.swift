@@ -140,7 +140,6 @@ extension DeviceSession {
         admit(number, request, idempotency, within: limit, id, options, continuation)
       }
     } onCancel: {
-      // Runs after the admission above, since that happens without leaving the executor.
       executor.post { self.assumeIsolated { $0.callCancelled(number) } }
     }
     return (number, result)
@@ -161,9 +160,6 @@ extension DeviceSession {
     let number = nextOperation()
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { (continuation: OperationWaiters.Continuation) in
-        // A caller without isolation leaves the executor and comes back on the way here. A cancellation of that time
-        // finds nothing to cancel, so it is looked for once more.
-        guard !Task.isCancelled else { return continuation.resume(returning: .refused(.cancelled)) }
         assumeIsolated { $0.admit(number, request, idempotency, within: limit, id, options, continuation) }
       }
     } onCancel: {
@@ -186,26 +182,55 @@ extension DeviceSession {
       options: journalled, readyOn: machine.isOffering ? machine.currentLink?.generation : nil)
   }
 
+  /// Takes a call in that has arrived; `name` is the number that its caller knows it by.
+  ///
+  /// On its way here the caller may have left the executor and come back: an `await` is a suspension even inside the
+  /// session, unless the calling task prefers its executor.
   private func admit(
-    _ number: OperationNumber, _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline,
+    _ name: OperationNumber, _ request: GATTRequest, _ idempotency: Idempotency, within limit: Deadline,
     _ id: OperationID?, _ options: WriteOptions?, _ continuation: OperationWaiters.Continuation
   ) {
     let now = executor.timestamp()
-    let call = operationCall(number, request, idempotency, within: limit, id, options, now: now)
+    // A call that was overtaken meanwhile goes behind: what came earlier may have been recorded and offered.
+    let isOvertaken = name.rawValue != lastOperation
+    if isOvertaken { lastOperation += 1 }
+    let number = OperationNumber(rawValue: lastOperation)
+    var call = operationCall(number, request, idempotency, within: limit, id, options, now: now)
+    if isOvertaken, call.id == nil { call.id = OperationID(name) }
+    // A cancellation on the way here found nothing to cancel.
+    guard !Task.isCancelled else {
+      return continuation.resume(
+        returning: id == nil ? .refused(.cancelled) : resultOfCancelled(call, now: now))
+    }
     switch enter(call, now: now) {
-    case .waits(let number):
-      if number == call.number {
-        waiters[number] = OperationWaiters(first: (number, continuation))
+    case .waits(let known):
+      if known == number {
+        waiters[number] = OperationWaiters(first: (name, continuation))
       } else {
-        waiters[number, default: OperationWaiters()].joined.append((call.number, continuation))
-        joinedCalls[call.number] = number
-        if let deadline = call.deadline { setJoinTimer(call.number, deadline) }
+        waiters[known, default: OperationWaiters()].joined.append((name, continuation))
+        if let deadline = call.deadline { setJoinTimer(name, deadline) }
       }
+      if known != name { joinedCalls[name] = known }
       journalChanged()
       offerOperations()
     case .ended(let result):
       continuation.resume(returning: result)
       journalChanged()
+    }
+  }
+
+  /// What a caller is told who gave a name and was cancelled before his call came: nothing that need not be true of the
+  /// operation of that name.
+  private func resultOfCancelled(_ call: OperationJournal.Call, now: Timestamp) -> CallResult {
+    guard let id = call.id else { return .refused(.cancelled) }
+    switch operations.lookUp(id, call, now: now) {
+    case .kept(let outcome):
+      recovery.remove(id)
+      return CallResult(kept: outcome)
+    case .refused(let reason): return .refused(reason)
+    case .joined, .recorded: return .detached(.cancelled)
+    // An operation of this name may be in the store, which was not asked.
+    case nil: return call.options?.durability == .durable ? .detached(.cancelled) : .refused(.cancelled)
     }
   }
 
@@ -339,6 +364,7 @@ extension DeviceSession {
     guard let waiting = waiters.removeValue(forKey: settlement.number) else { return }
     let result = CallResult.settled(
       settlement.outcome, settlement.confirmation, recordedAs: settlement.durableID)
+    if let first = waiting.first, first.call != settlement.number { forgetJoin(first.call) }
     if let first = waiting.first, waiting.joined.isEmpty, waiting.cells.isEmpty {
       first.continuation.resume(returning: result)
     } else {

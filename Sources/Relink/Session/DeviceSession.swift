@@ -140,11 +140,14 @@ public actor DeviceSession {
     let deadline = limit.instant(from: now, default: configuration.deadlines.connect)
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
+        // The way here may leave the executor; a cancellation of that time found nothing to cancel.
+        guard !Task.isCancelled else {
+          return continuation.resume(returning: SessionStateMachine.ConnectResult.cancelled)
+        }
         connectWaiters[id] = continuation
         perform(machine.connectRequested(id, deadline: deadline, now: now))
       }
     } onCancel: {
-      // Runs after the call above has been taken down, since that happens without leaving the executor.
       executor.post { self.assumeIsolated { $0.connectCancelled(id) } }
     }
     return try readiness(from: result)

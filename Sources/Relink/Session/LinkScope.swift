@@ -170,6 +170,8 @@ extension DeviceSession {
     let number = lastOperation
     let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { (continuation: ScopedRequests.Continuation) in
+        // The way here may leave the executor; a cancellation of that time found nothing to cancel.
+        guard !Task.isCancelled else { return continuation.resume(returning: .notSent(.cancelled)) }
         guard let current = machine.currentLink, current.generation == scope.generation else {
           return continuation.resume(returning: .notSent(.linkLost))
         }
