@@ -40,7 +40,8 @@ let package = Package(
       dependencies: ["Relink", "RelinkBlueZ", "RelinkSQLite", "RelinkTesting", "CBenchmark"],
       path: "Benchmarks/relink-bench", swiftSettings: settings),
     .executableTarget(
-      name: "relink-lab", dependencies: ["Relink", "RelinkBlueZ", "RelinkTesting", "CBlueZ"],
+      name: "relink-lab",
+      dependencies: ["Relink", "RelinkBlueZ", "RelinkCrash", "RelinkSQLite", "RelinkTesting", "CBlueZ"],
       path: "Tests/Lab/relink-lab", swiftSettings: settings),
 
     .target(
@@ -49,6 +50,14 @@ let package = Package(
     .executableTarget(
       name: "relink-simulate", dependencies: ["RelinkSimulation"],
       path: "Tests/Simulation/relink-simulate", swiftSettings: settings),
+
+    .target(
+      name: "RelinkCrash", dependencies: ["Relink", "RelinkSQLite", "RelinkTesting"],
+      path: "Tests/Crash/RelinkCrash", swiftSettings: settings),
+    .executableTarget(
+      name: "relink-crash",
+      dependencies: ["Relink", "RelinkBlueZ", "RelinkCrash", "RelinkSQLite", "RelinkTesting"],
+      path: "Tests/Crash/relink-crash", swiftSettings: settings),
 
     .testTarget(name: "BluetoothWireTests", dependencies: ["BluetoothWire"], swiftSettings: settings),
     .testTarget(name: "RelinkCoreTests", dependencies: ["RelinkCore"], swiftSettings: settings),
