@@ -59,6 +59,9 @@ extension OperationJournal {
   ) -> Settlement? {
     let entry = entries[index]
     entries[index].state = .queued
+    if !isPoisonous, case .verified(let probe) = entry.idempotency {
+      entries[index].state = probe.kind == .app ? .unresolved : .inDoubt
+    }
     if entry.extras != nil { withExtras(at: index) { $0.refusals = 0 } }
     note(.inDoubt(reason), at: index, now)
     func settled(_ cause: Doubt.Cause) -> Settlement? {
@@ -69,10 +72,8 @@ extension OperationJournal {
       return settled(.linkLost(reason))
     case .idempotent:
       return isPoisonous ? settled(.poisonous) : settledIfSuperfluous(at: index, now: now)
-    case .verified(let probe):
-      if isPoisonous { return settled(.poisonous) }
-      entries[index].state = probe.kind == .app ? .unresolved : .inDoubt
-      return nil
+    case .verified:
+      return isPoisonous ? settled(.poisonous) : nil
     }
   }
 

@@ -254,4 +254,12 @@ import Testing
     #expect(changes.contains(.probing(bench.generation)))
     #expect(changes.last == .judged(.notApplied, by: "probe"))
   }
+
+  @Test mutating func theEventOfALossSaysWhatTheOperationWaitsForNow() {
+    bench.journal.isObserved = true
+    lost(1, nil, byApp)
+    lost(2, .write(level, [2]))
+    let losses = bench.journal.takeEvents().filter { $0.change == .inDoubt(JournalBench.noLink) }
+    #expect(losses.map(\.operation.state) == [.unresolved, .inDoubt])
+  }
 }
