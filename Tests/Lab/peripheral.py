@@ -6,6 +6,7 @@ number of the link on which the request arrived, so that an answer that reaches 
 import asyncio
 import contextvars
 import dataclasses
+import os
 import struct
 
 from bumble import att
@@ -85,6 +86,7 @@ class Peripheral:
         self.changed = []
         self.slow_waiting = {}
         self.sequence = 0
+        self.memory = None
         self.reset()
         self.add_service()
         self.intercept()
@@ -300,12 +302,28 @@ class Peripheral:
         self.counter['value'] = value.hex()
 
     def write_lock(self, connection, value):
-        self.lock.add(self.number(value, exact=True), connection.number)
-        self.last_lock = value
+        self.apply('lock', self.number(value, exact=True), connection.number, value)
 
     def write_idempotent(self, connection, value):
-        self.idempotent.add(self.number(value, exact=False), connection.number)
-        self.last_idempotent = value
+        self.apply('idempotent', self.number(value, exact=False), connection.number, value)
+
+    def apply(self, name, number, link, value):
+        if self.memory is not None:
+            # Before the answer, in one system call: whatever ends this process, what it did is known.
+            os.write(self.memory, f'{name} {number} {link} {value.hex()}\n'.encode())
+        getattr(self, name).add(number, link)
+        setattr(self, f'last_{name}', value)
+
+    def remember(self, path):
+        """Goes on from what the file says was applied, and writes down there what is from now on."""
+        if os.path.exists(path):
+            with open(path) as lines:
+                for line in lines:
+                    name, number, link, value = line.split()
+                    getattr(self, name).add(int(number), int(link))
+                    setattr(self, f'last_{name}', bytes.fromhex(value))
+                    self.links = max(self.links, int(link))
+        self.memory = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def number(self, value, exact):
         if len(value) < 8 or (exact and len(value) != 8):

@@ -25,6 +25,7 @@ for the request that executes prepared writes.
   wait links N MS                  wait until N links have come up altogether
   links | stats | reset            link numbers; every counter; counters to zero and faults off
   count NAME N | counts NAME       the links on which an operation number of `lock` or `idempotent` was applied
+  remember PATH                    goes on from what was applied before the radio ended, and keeps that file
   handles                          the handle of each characteristic's value
   quit
 """
@@ -144,6 +145,9 @@ class Radio:
                 return {'count': len(links), 'links': links}
             case ['counts', 'lock' | 'idempotent' as name]:
                 return {'counts': getattr(p, name).links}
+            case ['remember', path]:
+                p.remember(path)
+                return {}
             case ['handles']:
                 return {
                     'address': ADDRESS,

@@ -4,7 +4,8 @@ internal import Glibc
 @main
 enum Main {
   private static let usage = """
-    usage: relink-lab losses|crossing|killing|silence|abandonment|contract [N] [--unprivileged]
+    usage: relink-lab losses|crossing|killing|silence|abandonment|contract|in-doubt [N] [--unprivileged]
+           relink-lab journal FOLDER LEDGER [last]
     """
 
   static func main() async {
@@ -33,6 +34,10 @@ enum Main {
       return try await Abandonment(lab, count: count ?? 30).run()
     case "contract":
       return try await Contract(lab).run()
+    case "in-doubt":
+      return try await InDoubt(lab).run()
+    case "journal" where words.count > 2:
+      return try await PowerLoss(lab, folder: words[1], ledger: words[2]).run(isLast: words.count > 3)
     case "victim":
       // What the programs above start and kill.
       let outstanding = words.count > 1 ? Outstanding(rawValue: words[1]) : nil
