@@ -79,10 +79,15 @@ final class JournalDatabase {
 
   /// Looks for damage in the whole file.
   func check() throws(SQLiteFailure) {
-    let finding = try connection.text("PRAGMA quick_check(1)")
+    var finding = try connection.text("PRAGMA quick_check(1)")
     guard finding != "ok" else { return }
-    // A page that could not be read is no damage.
-    if finding.contains("Failed to read") { throw SQLiteFailure(SQLITE_IOERR, finding) }
+    if finding.contains("Failed to read") {
+      // It says the same of a page that could not be read, which is no damage, and of one that holds nonsense.
+      try connection.readThrough()
+      finding = try connection.text("PRAGMA quick_check(1)")
+      guard finding != "ok" else { return }
+      throw SQLiteFailure(SQLITE_CORRUPT, finding)
+    }
     let number = finding.split(separator: "error code=").dropFirst().first?.prefix { $0.isNumber }
     let code = number.flatMap { Int32($0) } ?? SQLITE_CORRUPT
     throw SQLiteFailure(code == SQLITE_OK ? SQLITE_CORRUPT : code, finding)

@@ -87,16 +87,29 @@ final class SQLiteConnection {
 
   /// The first bytes of the file, read as they are: without a lock and without taking them for a database.
   func beginning(_ count: Int32) throws(SQLiteFailure) -> [UInt8] {
+    try bytes(at: 0, count).bytes
+  }
+
+  /// Reads the whole file, to see whether the system can.
+  func readThrough() throws(SQLiteFailure) {
+    var offset: Int64 = 0
+    while try !bytes(at: offset, 65_536).isShort { offset += 65_536 }
+  }
+
+  private func bytes(at offset: Int64, _ count: Int32) throws(SQLiteFailure) -> (
+    bytes: [UInt8], isShort: Bool
+  ) {
     var file: UnsafeMutablePointer<sqlite3_file>?
     var code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file)
     guard code == SQLITE_OK, let file, let read = file.pointee.pMethods?.pointee.xRead else {
       throw SQLiteFailure(code == SQLITE_OK ? SQLITE_CANTOPEN : code, of: handle)
     }
     var bytes = [UInt8](repeating: 0, count: Int(count))
-    code = read(file, &bytes, count, 0)
+    code = read(file, &bytes, count, offset)
     // SQLITE_IOERR_SHORT_READ: what is missing is zero.
-    guard code == SQLITE_OK || code == SQLITE_IOERR | 2 << 8 else { throw SQLiteFailure(code, of: nil) }
-    return bytes
+    let isShort = code == SQLITE_IOERR | 2 << 8
+    guard code == SQLITE_OK || isShort else { throw SQLiteFailure(code, of: nil) }
+    return (bytes, isShort)
   }
 
   /// Writes the log's frames into the database file.
