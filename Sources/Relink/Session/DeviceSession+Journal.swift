@@ -106,7 +106,7 @@ extension DeviceSession {
     executor.post { [self] in
       assumeIsolated { session in
         guard let entry = session.operations.entries.first(where: { $0.id == id }) else { return }
-        session.endOperation(entry.number)
+        session.endOperation(entry.number, .cancelled)
       }
     }
   }

@@ -310,7 +310,7 @@ extension DeviceSession {
       waiters[number] = others
       continuation.resume(returning: .detached(reason))
     } else {
-      endOperation(number)
+      endOperation(number, reason)
     }
   }
 
@@ -319,10 +319,16 @@ extension DeviceSession {
   }
 
   /// Ends an operation for everybody who waits for it.
-  func endOperation(_ number: OperationNumber) {
+  func endOperation(_ number: OperationNumber, _ reason: CallResult.Detachment) {
     if let request = operations.outstandingRequest(of: number) { callOff(request) }
-    guard let cancelled = operations.cancelled(number, now: executor.timestamp()) else { return }
-    finish(cancelled)
+    let now = executor.timestamp()
+    let ended =
+      switch reason {
+      case .cancelled: operations.cancelled(number, now: now)
+      case .deadline: operations.deadlinePassed(number, now: now)
+      }
+    guard let ended else { return }
+    finish(ended)
   }
 
   func setJournalTimer(_ instant: MonotonicInstant) {
@@ -352,6 +358,8 @@ extension DeviceSession {
 
   func finish(_ abandonment: OperationJournal.Abandonment) {
     if let settlement = abandonment.settlement { settle(settlement) }
+    // Before anything else is offered on a link that goes.
+    if abandonment.dropsLink { giveLinkUp(LinkLoss(.operationExpired)) }
     journalChanged()
     offerOperations()
   }

@@ -114,6 +114,13 @@ extension OperationJournal {
     return abandon(at: index, notSent: .cancelled, doubt: .cancelled, now: now)
   }
 
+  /// The last caller who waited for an operation does so no longer: his own deadline has passed, before that of the call
+  /// which the operation began with.
+  package mutating func deadlinePassed(_ number: OperationNumber, now: Timestamp) -> Abandonment? {
+    guard let index = index(of: number), !entries[index].isSettling else { return nil }
+    return expire(at: index, now: now)
+  }
+
   /// A timer for deadlines went off.
   ///
   /// - Returns: the operations whose time is up, and the instant of the next timer.
@@ -131,9 +138,7 @@ extension OperationJournal {
       if entry.isSettling {
         expired.append(Abandonment(settlement: toldAtLast(at: index, now: now)))
       } else if let deadline = entry.deadline, deadline <= now.monotonic {
-        var one = abandon(at: index, notSent: .deadline, doubt: .deadline, now: now)
-        one.dropsLink = one.abandon != nil && entry.options.onExpiry == .dropLink
-        expired.append(one)
+        expired.append(expire(at: index, now: now))
       } else if entry.state == .queued || entry.state == .recording {
         expired.append(abandon(at: index, notSent: .expired, doubt: .expired, now: now))
       } else {
@@ -219,6 +224,13 @@ extension OperationJournal {
     }
     guard extras.hasExpired else { return nil }
     return settle(at: index, entry.unanswered(notSent: .expired, doubt: .expired), now: now)
+  }
+
+  private mutating func expire(at index: Int, now: Timestamp) -> Abandonment {
+    let dropsLink = entries[index].options.onExpiry == .dropLink
+    var one = abandon(at: index, notSent: .deadline, doubt: .deadline, now: now)
+    one.dropsLink = one.abandon != nil && dropsLink
+    return one
   }
 
   mutating func abandon(

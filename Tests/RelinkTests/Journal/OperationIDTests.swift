@@ -72,6 +72,44 @@ import Testing
     #expect(peripheral.wr(0x0010) == 0)
   }
 
+  @Test(
+    "the operation ends with the deadline of the last of its callers", arguments: [true, false],
+    [true, false])
+  func theDeadlineOfTheLastCallerEndsTheOperation(_ wasOffered: Bool, _ dropsLink: Bool) throws {
+    let id = try name()
+    try Scene.play(peripheral) { scene in
+      try scene.connect()
+      if wasOffered {
+        peripheral.react(to: .write(Scene.first), with: .swallow, times: 1)
+      } else {
+        scene.radio.block(scene.device)
+      }
+      let callers = [20, 5].map { seconds in
+        scene.spawn("within \(seconds)") {
+          let options = WriteOptions(within: .seconds(seconds), onExpiry: dropsLink ? .dropLink : .keepLink)
+          try await $0.write([1], to: Scene.first, idempotency: .nonIdempotent, id: id, options: options)
+        }
+      }
+      scene.executor.run()
+      callers[0].cancel()
+      scene.executor.advance(by: .milliseconds(4999))
+      #expect(callers[0].relinkError?.code == .cancelled)
+      #expect(!callers[1].hasEnded)
+      scene.executor.advance(by: .milliseconds(1))
+      if wasOffered {
+        #expect(callers[1].relinkError?.doubt?.cause == .deadline)
+      } else {
+        #expect(callers[1].relinkError?.notSentReason == .deadline)
+      }
+      let isDropped = wasOffered && dropsLink
+      #expect(scene.recorder.disconnections.map(\.reason) == (isDropped ? [.operationExpired] : []))
+      #expect(scene.belongings.operations == 0)
+      #expect(scene.belongings.joinedCalls == 0)
+      scene.executor.advance(by: .seconds(60))
+    }
+    #expect(peripheral.wr(0x0010) == 0)
+  }
+
   @Test("the kept outcome is returned, and nothing is sent")
   func theSameIDAfterSettlingReturnsTheOutcome() throws {
     let (done, refused, doubtful) = (try name("done"), try name("refused"), try name("doubtful"))
