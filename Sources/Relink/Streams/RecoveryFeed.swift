@@ -11,7 +11,8 @@ final class RecoveryFeed: Sendable {
     var operations: [RecoveredOperation] = []
     /// Consumers in the order in which they came; each operation goes to one.
     var waiting: [(id: UInt64, continuation: Waiting)] = []
-    var cancelled: Set<UInt64> = []
+    /// The streams that are neither cancelled nor gone.
+    var subscribed: Set<UInt64> = []
     /// What each consumer has got and not come back from yet.
     var handed: [UInt64: OperationID] = [:]
     var lastID: UInt64 = 0
@@ -19,6 +20,9 @@ final class RecoveryFeed: Sendable {
   }
 
   private let state = Locked(State())
+
+  /// How much is kept for streams, whatever became of them.
+  var kept: Int { state.withLock { $0.subscribed.count + $0.handed.count + $0.waiting.count } }
 
   /// Hands outcomes to the consumers that wait, or keeps them.
   func append(_ operations: [RecoveredOperation]) {
@@ -58,20 +62,22 @@ final class RecoveryFeed: Sendable {
   func subscribe(_ taken: @escaping @Sendable (OperationID) -> Void) -> AsyncStream<RecoveredOperation> {
     let id = state.withLock { state in
       state.lastID += 1
+      state.subscribed.insert(state.lastID)
       return state.lastID
     }
+    let subscription = RecoverySubscription(feed: self, id: id)
     return AsyncStream(
-      unfolding: { [self] in await withCheckedContinuation { next(id, $0, taken) } },
-      onCancel: { [self] in cancel(id) })
+      unfolding: { await withCheckedContinuation { subscription.next($0, taken) } },
+      onCancel: { subscription.cancel() })
   }
 
-  private func next(
+  fileprivate func next(
     _ id: UInt64, _ continuation: CheckedContinuation<RecoveredOperation?, Never>,
     _ taken: (OperationID) -> Void
   ) {
     let (seen, next) = state.withLock { state -> (OperationID?, RecoveredOperation??) in
       let seen = state.handed.removeValue(forKey: id)
-      if state.cancelled.contains(id) { return (seen, .some(nil)) }
+      guard state.subscribed.contains(id) else { return (seen, .some(nil)) }
       if !state.operations.isEmpty {
         let first = state.operations.removeFirst()
         state.handed[id] = first.id
@@ -85,13 +91,42 @@ final class RecoveryFeed: Sendable {
     if let seen { taken(seen) }
   }
 
-  private func cancel(_ id: UInt64) {
+  fileprivate func cancel(_ id: UInt64) {
     let waiting = state.withLock { state -> [Waiting] in
-      state.cancelled.insert(id)
+      state.subscribed.remove(id)
       let mine = state.waiting.filter { $0.id == id }.map(\.continuation)
       state.waiting.removeAll { $0.id == id }
       return mine
     }
     for continuation in waiting { continuation.resume(returning: nil) }
   }
+
+  /// Nobody can ask for the next one any more.
+  fileprivate func forget(_ id: UInt64) {
+    state.withLock { state in
+      state.subscribed.remove(id)
+      state.handed[id] = nil
+    }
+  }
+}
+
+/// The consumer's end: what is kept for a stream goes with it.
+private final class RecoverySubscription: Sendable {
+  private let feed: RecoveryFeed
+  private let id: UInt64
+
+  init(feed: RecoveryFeed, id: UInt64) {
+    self.feed = feed
+    self.id = id
+  }
+
+  deinit { feed.forget(id) }
+
+  func next(
+    _ continuation: CheckedContinuation<RecoveredOperation?, Never>, _ taken: (OperationID) -> Void
+  ) {
+    feed.next(id, continuation, taken)
+  }
+
+  func cancel() { feed.cancel(id) }
 }

@@ -33,4 +33,55 @@ import Testing
     executor.run()
     #expect(consumer.hasEnded)
   }
+
+  enum End: CaseIterable { case cancelledWhileItWaits, cancelledWithAnOutcome, leftWithAnOutcome, neverAsked }
+
+  @Test("a stream that has ended leaves nothing behind", arguments: End.allCases)
+  func aStreamThatHasEndedLeavesNothingBehind(_ end: End) throws {
+    let (feed, executor) = (RecoveryFeed(), ManualExecutor())
+    let taken = Locked(0)
+    for number in 0..<100 {
+      let stream = feed.subscribe { _ in taken.withLock { $0 += 1 } }
+      let gate = Gate()
+      guard end != .neverAsked else { continue }
+      let consumer = executor.spawn("consumer \(number)") {
+        for await _ in stream {
+          if end == .leftWithAnOutcome { break }
+          await gate.wait()
+        }
+      }
+      executor.run()
+      if end != .cancelledWhileItWaits { feed.append([try recovered("\(number)")]) }
+      executor.run()
+      consumer.cancel()
+      gate.open()
+      executor.run()
+      #expect(consumer.hasEnded)
+    }
+    #expect(feed.kept == 0)
+    // Whoever did not ask for the next one may not have looked at what he got.
+    #expect(taken.withLock { $0 } == 0)
+  }
+
+  @Test("an outcome goes to nobody who was cancelled")
+  func anOutcomeGoesToNobodyWhoWasCancelled() throws {
+    let (feed, executor) = (RecoveryFeed(), ManualExecutor())
+    let seen = Locked<[Int]>([])
+    let streams = (0..<2).map { _ in feed.subscribe { _ in } }
+    let consumers = streams.enumerated().map { number, stream in
+      executor.spawn("consumer \(number)") {
+        for await _ in stream { seen.withLock { $0.append(number) } }
+      }
+    }
+    executor.run()
+    consumers[0].cancel()
+    executor.run()
+    #expect(consumers[0].hasEnded)
+    feed.append([try recovered("a")])
+    executor.run()
+    #expect(seen.withLock { $0 } == [1])
+    feed.finish()
+    executor.run()
+    #expect(consumers[1].hasEnded)
+  }
 }
