@@ -24,6 +24,17 @@ final class BenchTransport: Transport {
     self.makeChannel = makeChannel
   }
 
+  /// A transport whose links are pairs of sockets, with a peer in C at the far end, pinned to the first processor.
+  static func overSockets(on loop: RadioLoop) -> BenchTransport {
+    BenchTransport(on: loop) { _ in
+      var near: Int32 = 0
+      var far: Int32 = 0
+      // A pair that cannot be made is a descriptor that cannot be read: the channel reports it as its end.
+      if bench_socket_pair(&near, &far) == 0 { _ = bench_start_peer(far, 0) }
+      return SeqPacketChannel(adopting: OwnedDescriptor(adopting: near), on: loop)
+    }
+  }
+
   var executor: any SessionExecutor { loop }
 
   func adapterState(for device: DeviceID) -> AdapterState { .on }

@@ -12,7 +12,9 @@ enum Main {
            reconnect   Relink's own time in a whole reconnection, on a link that costs nothing
            idle        10,000 idle sessions: memory and processor time
            storm       10,000 links lost at once
+           journal-memory  an operation through the journal's machine, in memory
            journal-store   a durable journal beside the same rows with SQLite in C
+           marked-write    a durable write through a session beside one that is not, and beside the disk alone
     Without a name all are run. --quick measures less. --json prints one object a line.
     Exit status: 0, or 2 for a wrong argument; a goal that is not reached is said in the output.
     """
@@ -22,7 +24,9 @@ enum Main {
     if names.contains("--help") { return print(usage) }
     let isJSON = names.remove("--json") != nil
     let isQuick = names.remove("--quick") != nil
-    let known: Set = ["roundtrip", "reconnect", "idle", "storm", "journal-store"]
+    let known: Set = [
+      "roundtrip", "reconnect", "idle", "storm", "journal-memory", "journal-store", "marked-write",
+    ]
     guard names.isSubset(of: known) else {
       print(usage)
       bench_exit(2)
@@ -47,7 +51,9 @@ enum Main {
       ("reconnect", { try await ReconnectBenchmark(count: isQuick ? 500 : 5000).run() }),
       ("idle", { try await IdleSessionsBenchmark(count: 10_000, seconds: isQuick ? 2 : 10).run() }),
       ("storm", { try await StormBenchmark(count: 10_000).run() }),
+      ("journal-memory", { try await JournalMemoryBenchmark(batches: isQuick ? 50 : 200).run() }),
       ("journal-store", { try await JournalStoreBenchmark(batches: isQuick ? 20 : 100).run() }),
+      ("marked-write", { try await MarkedWriteBenchmark(batches: isQuick ? 10 : 40).run() }),
     ]
   }
 }

@@ -16,13 +16,7 @@ struct RoundTripBenchmark {
     let raw = near
 
     let loop = try RadioLoop()
-    let transport = BenchTransport(on: loop) { _ in
-      var near: Int32 = 0
-      var far: Int32 = 0
-      // A pair that cannot be made is a descriptor that cannot be read: the channel reports it as its end.
-      if bench_socket_pair(&near, &far) == 0 { _ = bench_start_peer(far, 0) }
-      return SeqPacketChannel(adopting: OwnedDescriptor(adopting: near), on: loop)
-    }
+    let transport = BenchTransport.overSockets(on: loop)
     guard let device = DeviceID("bench") else { return [] }
     let session = try DeviceSession(with: device, over: transport)
     let name = Characteristic(.heartRateMeasurement)

@@ -21,6 +21,16 @@ int bench_pin(int cpu);
 /// round trip. The descriptor is non-blocking and stays open. Returns 0, or the negative error number.
 int bench_epoll_round_trips(int fd, uint16_t handle, size_t count, int64_t *nanoseconds);
 
+/// Makes a file of `length` zero bytes at `path`, which are on disk. Returns its descriptor, or the negative error number.
+int bench_disk_open(const char *path, size_t length);
+
+/// Writes `length` bytes, at most 4096, at `offset` of the file and waits until they are on disk (fdatasync). Returns 0,
+/// or the negative error number.
+int bench_disk_write(int fd, int64_t offset, size_t length);
+
+/// Closes the file.
+void bench_disk_close(int fd);
+
 struct bench_journal;
 
 /// Opens the journal at `path`, which has the schema of a store, for writing as the store does, with raw SQLite; null
