@@ -15,7 +15,7 @@ extension OperationJournal {
   /// The link is gone: what it owed cannot be answered any more.
   ///
   /// `inDoubt`: the requests that may have reached the device. The others did not: their marks go. `isGone`: whether
-  /// nothing that was handed over can take effect any more.
+  /// nothing that was handed over can take effect any more; otherwise it is being ended from here.
   package mutating func linkLost(
     _ generation: Generation, reason: DisconnectReason, inDoubt: [RequestID], isGone: Bool = true,
     now: Timestamp
@@ -35,7 +35,8 @@ extension OperationJournal {
           continue
         }
         loss.inDoubt += 1
-        entries[index].lastOffer?.lastPossibleEffect = isGone ? now.monotonic : nil
+        entries[index].lastOffer?.lastPossibleEffect =
+          isGone ? now.monotonic : now.monotonic.advanced(by: Self.longestEnd)
         entries[index].lastOffer?.lostTo = reason
         let isPoisonous = countPoisoning(at: index, reason, isAlone: isAlone, now: now)
         if let one = unanswered(at: index, reason, isPoisonous: isPoisonous, now: now) {
@@ -52,6 +53,11 @@ extension OperationJournal {
     }
     return loss
   }
+
+  /// How long a link lives at most that is ended from here: the system may keep it for two seconds more (Linux does:
+  /// `HCI_DISCONN_TIMEOUT`), and where the device does not answer, its supervision timeout ends it, at most 32 s (Core
+  /// Specification Vol 6 Part B 4.5.2 and 5.1.6).
+  static let longestEnd = Duration.seconds(34)
 
   /// An offer will not be answered any more: the tag decides what follows.
   private mutating func unanswered(
@@ -228,6 +234,12 @@ extension OperationJournal {
 
   private mutating func expire(at index: Int, now: Timestamp) -> Abandonment {
     let dropsLink = entries[index].options.onExpiry == .dropLink
+    // An offer that is disproven leaves the doubt about the one before, whose link is gone.
+    if dropsLink, case .offered = entries[index].state,
+      entries[index].lastOffer != entries[index].previousOffer
+    {
+      entries[index].lastOffer?.lastPossibleEffect = now.monotonic.advanced(by: Self.longestEnd)
+    }
     var one = abandon(at: index, notSent: .deadline, doubt: .deadline, now: now)
     one.dropsLink = one.abandon != nil && dropsLink
     return one

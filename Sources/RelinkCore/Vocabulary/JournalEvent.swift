@@ -27,7 +27,7 @@ public struct JournaledOperation: Hashable, Sendable {
     public var generation: Generation
     /// When.
     public var at: Timestamp
-    /// Until when it could still take effect: set once its link is known to be gone.
+    /// Until when it could still take effect: set once its link is known to be gone, or is ended from here.
     public var lastPossibleEffect: MonotonicInstant?
     /// What its link was lost to, once it is.
     public var lostTo: DisconnectReason?

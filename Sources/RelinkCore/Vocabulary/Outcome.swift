@@ -138,8 +138,11 @@ public struct Doubt: Hashable, Sendable {
   public var offeredAt: Timestamp
   /// How often it was offered.
   public var offers: Int
-  /// The last instant at which it could still take effect; nil while its link is not known to be gone, which the
-  /// supervision timeout (at most 32 s, Core Specification Vol 6 Part B 4.5.2) bounds.
+  /// The last instant at which it could still take effect; nil while nothing is known of the end of its link.
+  ///
+  /// Where the link was seen to go, that instant; where it was dropped because the deadline passed, the latest one at
+  /// which it can be gone: 34 s later, two for the system and 32 s for the longest supervision timeout (Core Specification
+  /// Vol 6 Part B 4.5.2).
   public var lastPossibleEffect: MonotonicInstant?
 
   /// Describes a doubt.

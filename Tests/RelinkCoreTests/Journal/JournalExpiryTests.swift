@@ -128,7 +128,8 @@ import Testing
     #expect(
       bench.fireTimer() == [
         OperationJournal.Abandonment(
-          settlement: Settlement(number: bench.op(1), outcome: bench.doubt(.deadline)),
+          settlement: Settlement(
+            number: bench.op(1), outcome: bench.doubt(.deadline, until: action == .dropLink ? 39 : nil)),
           abandon: bench.request(1), dropsLink: action == .dropLink),
         OperationJournal.Abandonment(
           settlement: Settlement(number: bench.op(2), outcome: .notSent(.deadline))),
@@ -145,6 +146,32 @@ import Testing
       bench.fireTimer() == [
         OperationJournal.Abandonment(settlement: nil, abandon: bench.request(1), dropsLink: true)
       ])
+    bench.commit()
+    #expect(bench.outcomes(1) == [bench.doubt(.deadline, until: 39)])
+  }
+
+  @Test mutating func theDoubtOfALinkThatIsDroppedEndsWithTheLongestThatItCanLive() {
+    bench.call(1, .read(lock), within: 5) { $0.onExpiry = .dropLink }
+    bench.call(2, .writeReliably([ReliableWrite(JournalBench.level, [1])]), within: 60)
+    #expect(bench.offers(2) == [1, 2])
+    bench.pass(5)
+    bench.fireTimer()
+    #expect(bench.outcomes(1) == [bench.doubt(.deadline, until: 39)])
+    _ = bench.journal.linkLost(
+      bench.generation, reason: .operationExpired, inDoubt: [bench.request(2)], isGone: false, now: bench.now)
+    #expect(bench.entry(2)?.lastOffer?.lastPossibleEffect == bench.seconds(39))
+  }
+
+  @Test mutating func whatWasCalledOffLeavesTheDoubtOfTheOfferBefore() {
+    bench.call(1, within: 5) { $0.onExpiry = .dropLink }
+    bench.offer()
+    bench.pass(1)
+    bench.lose()
+    bench.offer()
+    bench.pass(4)
+    bench.journal.offerDisproven(bench.request(1))
+    bench.fireTimer()
+    #expect(bench.outcomes(1) == [bench.doubt(.deadline, until: 1)])
   }
 
   // MARK: Suspension
