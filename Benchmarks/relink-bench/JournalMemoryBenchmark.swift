@@ -39,21 +39,24 @@ private struct JournalRun {
   private let link = OperationJournal.LinkFacts(Generation(rawValue: 1))
   private let now = Timestamp(monotonic: .zero, bootTime: 0, wall: 0)
   private let deadline = MonotonicInstant.zero.advanced(by: .seconds(30))
-  private let value = [UInt8](repeating: 1, count: 20)
+  private let request = JournalRun.write(to: Characteristic(.heartRateControlPoint))
 
   /// Makes a journal in which so many operations are on the link, each on an attribute of its own.
   init(behind count: Int64) {
     journal = OperationJournal(policy: .standard, now: now)
     for number in 0..<count {
-      let name = Characteristic(BluetoothUUID(UInt16(0xAB00 + number)))
-      offer(.write(name, value))
+      offer(JournalRun.write(to: Characteristic(BluetoothUUID(UInt16(0xAB00 + number)))))
     }
+  }
+
+  private static func write(to name: Characteristic) -> GATTRequest {
+    .write(name, [UInt8](repeating: 1, count: 20))
   }
 
   /// Takes so many through.
   mutating func take(_ count: Int64) {
     for _ in 0..<count {
-      offer(.write(Characteristic(.heartRateControlPoint), value))
+      offer(request)
       let settled = journal.answered(RequestID(rawValue: UInt64(last)), with: .success(.done), now: now)
       precondition(settled?.number.rawValue == last, "the journal settled another operation")
     }

@@ -59,7 +59,11 @@ package struct JournalEntry: Hashable, Sendable {
   /// How many writes without response had been handed over on its link before it.
   var commandsBefore = 0
   /// What is special about it; nil for most.
-  var extras: Extras?
+  var extras: Extras? {
+    get { special?.extras }
+    set { special = newValue.map { Special($0) } }
+  }
+  private(set) var special: Special?
 
   /// What is kept of the few operations of which something special is said or has happened.
   struct Extras: Hashable, Sendable {
@@ -99,6 +103,21 @@ package struct JournalEntry: Hashable, Sendable {
     var awaitsClock = false
   }
 
+  /// The extras of an operation, elsewhere: most have none, and entries are moved about often.
+  final class Special: Hashable, Sendable {
+    let extras: Extras
+
+    init(_ extras: Extras) {
+      self.extras = extras
+    }
+
+    static func == (left: Special, right: Special) -> Bool { left.extras == right.extras }
+
+    func hash(into hasher: inout Hasher) {
+      hasher.combine(extras)
+    }
+  }
+
   /// An operation as the store keeps it.
   struct Stored: Hashable, Sendable {
     var operation: [UInt8]
@@ -119,10 +138,13 @@ package struct JournalEntry: Hashable, Sendable {
   }
 
   /// What was decided about it beside its tag.
-  package var options: OperationOptions { extras?.options ?? .plain }
+  package var options: OperationOptions { special?.extras.options ?? .plain }
 
   /// Whether it is recorded in the store.
-  package var isDurable: Bool { extras?.options.durability == .durable }
+  package var isDurable: Bool { special?.extras.options.durability == .durable }
+
+  /// Whether it goes before or after others that may go as well.
+  var priority: OperationPriority { special?.extras.options.priority ?? .normal }
 
   /// Whether it has its outcome already.
   var isSettling: Bool { state == .settling }
@@ -135,7 +157,7 @@ package struct JournalEntry: Hashable, Sendable {
   /// Calls `body` with each key that it keeps its order in; stops and returns true where one of the calls does.
   func anyKey(_ body: (OrderKey) -> Bool) -> Bool {
     if request.anyKey(body) { return true }
-    guard let lane = extras?.options.lane else { return false }
+    guard let lane = special?.extras.options.lane else { return false }
     return body(.lane(lane))
   }
 

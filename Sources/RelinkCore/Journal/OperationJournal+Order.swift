@@ -35,18 +35,11 @@ extension OperationJournal {
   /// The operation that is to be offered next, if there is one.
   package mutating func next(taking room: Room, on link: LinkFacts, now: Timestamp) -> Next {
     // Reads never wait for the disk: not for what an earlier process may have left, nor for an outcome that is known.
-    while let index = best(
-      where: {
-        $0.isOfferable(on: link.generation, storeWorks: log.isWorking)
-          && (room == .any || $0.request.isWithoutResponse) && !(isTakingOver && $0.request.isWrite)
-      },
-      blocking: { _ in true })
-    {
-      let entry = entries[index]
-      guard let (notSent, doubt) = obstacle(to: entry, on: link, now: now) else {
-        return .offer(entry.number, entry.request)
+    while let index = first(for: .offer(on: link.generation, taking: room)) {
+      guard let (notSent, doubt) = obstacle(toEntryAt: index, on: link, now: now) else {
+        return .offer(entries[index].number, entries[index].request)
       }
-      let outcome = entry.unanswered(notSent: notSent, doubt: doubt)
+      let outcome = entries[index].unanswered(notSent: notSent, doubt: doubt)
       if let settled = settle(at: index, outcome, now: now) { return .settled(settled) }
     }
     return .nothing
@@ -58,39 +51,63 @@ extension OperationJournal {
   /// Only of that one: a mark without an offer makes a crash look worse than it was.
   package mutating func marksWanted(on generation: Generation, now: Timestamp) {
     guard special > 0, !isTakingOver, log.mayTry else { return }
-    let next = best(
-      where: {
-        $0.state == .queued && $0.extras?.awaitsClock != true && $0.extras?.heldOn != generation
-      },
-      blocking: {
-        switch $0.state {
-        case .offered, .settling: false
-        case .recording, .queued, .inDoubt, .probing, .unresolved: true
-        }
-      })
-    guard let next, entries[next].isDurable, entries[next].extras?.mark == JournalEntry.Mark.none else {
+    guard let next = first(for: .mark(on: generation)), entries[next].isDurable,
+      entries[next].extras?.mark == JournalEntry.Mark.none
+    else {
       return
     }
     requestMark(at: next, on: generation, now: now)
   }
 
+  /// What an operation is chosen for.
+  private enum Turn {
+    /// To be handed over.
+    case offer(on: Generation, taking: Room)
+    /// To be marked: what is on the link by now is taken to be answered by then.
+    case mark(on: Generation)
+  }
+
+  /// Whether it could be an operation's turn, were there no others.
+  private func isEligible(_ index: Int, for turn: Turn) -> Bool {
+    guard entries[index].state == .queued else { return false }
+    switch turn {
+    case .offer(let generation, let room):
+      return (room == .any || entries[index].request.isWithoutResponse)
+        && !(isTakingOver && entries[index].request.isWrite)
+        && entries[index].special?.isOfferable(on: generation, storeWorks: log.isWorking) ?? true
+    case .mark(let generation):
+      return entries[index].special?.mayGo(on: generation) ?? true
+    }
+  }
+
+  /// Whether younger operations with one of its keys have to wait for an operation.
+  private func isBlocking(_ index: Int, for turn: Turn) -> Bool {
+    switch (turn, entries[index].state) {
+    case (.offer, _): true
+    case (.mark, .offered), (.mark, .settling): false
+    case (.mark, .recording), (.mark, .queued), (.mark, .inDoubt), (.mark, .probing), (.mark, .unresolved):
+      true
+    }
+  }
+
   /// The first of those that may go: by priority, then by call order.
-  private func best(
-    where isEligible: (JournalEntry) -> Bool, blocking isBlocking: (JournalEntry) -> Bool
-  ) -> Int? {
+  private func first(for turn: Turn) -> Int? {
+    // Mostly there is none, or it is the only one: then nobody's keys matter.
+    guard let last = entries.indices.last(where: { isEligible($0, for: turn) }) else { return nil }
     var blocked = OrderKeys()
     var blockedForReads = OrderKeys()
     var found: Int?
     let priorities = prioritised > 0 ? inheritedPriorities() : []
-    for (index, entry) in entries.enumerated() {
-      let isBlocked = (entry.request.isWrite ? blocked : blockedForReads).contains(keyOf: entry)
-      if isEligible(entry), !isBlocked, !isAbandoned(entry) {
+    for index in 0...last {
+      if index == last || isEligible(index, for: turn), !isAbandoned(index),
+        !(entries[index].request.isWrite ? blocked : blockedForReads).contains(keyOf: entries[index])
+      {
         guard prioritised > 0 else { return index }
         if found.map({ priorities[$0] < priorities[index] }) ?? true { found = index }
       }
-      guard isBlocking(entry) else { continue }
-      blocked.insert(keysOf: entry)
-      if !entry.isSettling { blockedForReads.insert(keysOf: entry) }
+      guard index < last, isBlocking(index, for: turn) else { continue }
+      blocked.insert(keysOf: entries[index])
+      if !entries[index].isSettling { blockedForReads.insert(keysOf: entries[index]) }
     }
     return found
   }
@@ -112,16 +129,16 @@ extension OperationJournal {
     return priorities
   }
 
-  private func isAbandoned(_ entry: JournalEntry) -> Bool {
-    !abandoned.isEmpty && abandoned.values.contains { $0.contains(keyOf: entry) }
+  private func isAbandoned(_ index: Int) -> Bool {
+    !abandoned.isEmpty && abandoned.values.contains { $0.contains(keyOf: entries[index]) }
   }
 
   /// Why an operation that may go must not: it came too late, or the link is not one for it.
   private func obstacle(
-    to entry: JournalEntry, on link: LinkFacts, now: Timestamp
+    toEntryAt index: Int, on link: LinkFacts, now: Timestamp
   ) -> (NotSentReason, Doubt.Cause)? {
-    if let deadline = entry.deadline, deadline <= now.monotonic { return (.deadline, .deadline) }
-    guard let extras = entry.extras else { return nil }
+    if let deadline = entries[index].deadline, deadline <= now.monotonic { return (.deadline, .deadline) }
+    guard let extras = entries[index].special?.extras else { return nil }
     if let younger = extras.supersededBy { return (.superseded(by: younger), .superseded(by: younger)) }
     if let limit = extras.offerBefore, limit <= now.monotonic { return (.expired, .expired) }
     if link.security < extras.options.security {
@@ -150,9 +167,19 @@ extension OperationJournal {
 extension JournalEntry {
   /// Whether it could be handed over, were it its turn.
   func isOfferable(on generation: Generation, storeWorks: Bool) -> Bool {
-    guard state == .queued else { return false }
-    guard let extras else { return true }
-    if extras.heldOn == generation || extras.awaitsClock { return false }
+    state == .queued && special?.isOfferable(on: generation, storeWorks: storeWorks) ?? true
+  }
+}
+
+extension JournalEntry.Special {
+  /// Whether nothing but the store is in the way of handing it over.
+  fileprivate func mayGo(on generation: Generation) -> Bool {
+    extras.heldOn != generation && !extras.awaitsClock
+  }
+
+  /// Whether nothing that is special about it is in the way of handing it over.
+  fileprivate func isOfferable(on generation: Generation, storeWorks: Bool) -> Bool {
+    guard mayGo(on: generation) else { return false }
     return extras.options.durability == .inMemory || (extras.mark == .committed && storeWorks)
   }
 }

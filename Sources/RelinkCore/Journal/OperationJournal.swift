@@ -283,7 +283,7 @@ package struct OperationJournal: Sendable {
 
   /// A younger operation makes older ones with its superseding key superfluous.
   mutating func supersede(olderThan index: Int, now: Timestamp) -> [Settlement] {
-    guard let key = entries[index].options.supersedes else { return [] }
+    guard let key = entries[index].special?.extras.options.supersedes else { return [] }
     let (number, younger) = (entries[index].number, entries[index].id)
     var settled: [Settlement] = []
     for older in entries.map(\.number) where older < number {
@@ -312,8 +312,8 @@ package struct OperationJournal: Sendable {
   // MARK: Parts
 
   mutating func insert(_ entry: JournalEntry) -> Int {
-    if entry.options.priority != .normal { prioritised += 1 }
-    if entry.extras != nil || entry.id.isLasting { special += 1 }
+    if entry.priority != .normal { prioritised += 1 }
+    if entry.special != nil || entry.id.isLasting { special += 1 }
     if let last = entries.last, last.number > entry.number {
       let index = entries.firstIndex { $0.number > entry.number } ?? entries.endIndex
       entries.insert(entry, at: index)
@@ -325,7 +325,7 @@ package struct OperationJournal: Sendable {
 
   /// Changes what is special about an operation.
   mutating func withExtras<Value>(at index: Int, _ body: (inout JournalEntry.Extras) -> Value) -> Value {
-    if entries[index].extras == nil, !entries[index].id.isLasting { special += 1 }
+    if entries[index].special == nil, !entries[index].id.isLasting { special += 1 }
     var extras = entries[index].extras ?? JournalEntry.Extras()
     // Taken out meanwhile, so that it is changed in place.
     entries[index].extras = nil
@@ -336,8 +336,8 @@ package struct OperationJournal: Sendable {
 
   mutating func remove(at index: Int) -> JournalEntry {
     let entry = entries.remove(at: index)
-    if entry.options.priority != .normal { prioritised -= 1 }
-    if entry.extras != nil || entry.id.isLasting { special -= 1 }
+    if entry.priority != .normal { prioritised -= 1 }
+    if entry.special != nil || entry.id.isLasting { special -= 1 }
     return entry
   }
 
@@ -372,8 +372,12 @@ package struct OperationJournal: Sendable {
   /// Takes an operation out, and keeps its outcome where its ID may be asked for again.
   mutating func finish(_ settlement: Settlement, at index: Int, now: Timestamp) {
     note(.settled(settlement.confirmed), at: index, now)
+    // Looked at in its place: most go without a trace.
+    guard entries[index].id.isLasting, entries[index].request.isWrite, !settlement.outcome.isRefusal else {
+      _ = remove(at: index)
+      return
+    }
     let entry = remove(at: index)
-    guard entry.id.isLasting, entry.request.isWrite, !settlement.outcome.isRefusal else { return }
     let isSensitive = entry.options.isSensitive
     kept.keep(
       KeptOutcomes.Kept(
@@ -410,7 +414,7 @@ package struct OperationJournal: Sendable {
 extension JournalEntry {
   /// The next instant at which time alone changes something about the operation.
   var nextInstant: MonotonicInstant? {
-    guard let extras else { return deadline }
+    guard let extras = special?.extras else { return deadline }
     if isSettling { return extras.isTold ? nil : extras.settleLimit }
     guard let offerBefore = extras.offerBefore, !extras.hasExpired else { return deadline }
     return deadline.map { min($0, offerBefore) } ?? offerBefore
