@@ -238,7 +238,7 @@ extension ATTLink {
       arm(bearer.requestSent(pdu.opcode, now: executor.now))
       return .accepted
     case .later:
-      bearer.channelFilled()
+      channelFilled()
       owesWritable = true
       return .later
     case .failed(let number):
@@ -256,9 +256,10 @@ extension ATTLink {
     }
     switch channel.send(pdu.encoded()) {
     case .sent:
+      bearer.channelTook()
       return post(PostedAnswer(id: id, answer: .done, hasLeft: true))
     case .later:
-      bearer.channelFilled()
+      channelFilled()
       owesWritable = true
       return .later
     case .failed(let number):
@@ -291,18 +292,25 @@ extension ATTLink {
 // MARK: - Sending what waits
 
 extension ATTLink {
-  /// Sends the next request of the procedure that holds the bearer.
+  /// Sends the next request of the procedure that holds the bearer, behind what has arrived already.
   func sendNext(_ pdu: ATTPDU) {
-    arm(bearer.requestDeferred(pdu, now: executor.now))
-    flush()
+    arm(bearer.requestContinued(pdu, now: executor.now))
+    executor.post { [weak self] in
+      self?.assumeIsolated {
+        $0.bearer.requestReleased()
+        $0.flush()
+      }
+    }
   }
 
   /// Sends a confirmation or an error response; false if that ended the bearer.
   func reply(_ pdu: ATTPDU) -> Bool {
     if bearer.commandAdmission == .now {
       switch channel.send(pdu.encoded()) {
-      case .sent: return true
-      case .later: bearer.channelFilled()
+      case .sent:
+        bearer.channelTook()
+        return true
+      case .later: channelFilled()
       case .failed: break
       }
     }
@@ -326,7 +334,7 @@ extension ATTLink {
       case .sent:
         arm(bearer.waitingSent(now: executor.now))
       case .later:
-        bearer.channelFilled()
+        channelFilled()
         return
       case .failed:
         // A dead channel says so by closing; of a passing trouble the next event is the end.
@@ -360,6 +368,10 @@ extension ATTLink {
     guard bearer.commandAdmission == .now else { return }
     owesWritable = false
     handler?.linkWritable(id)
+  }
+
+  private func channelFilled() {
+    arm(bearer.channelFilled(now: executor.now))
   }
 
   private func arm(_ action: BearerStateMachine.TimerAction) {

@@ -12,6 +12,8 @@ final class SeqPacketPort: DescriptorHandler {
     case closed
   }
 
+  /// How many PDUs are taken in one turn of the loop, so that a talkative device does not keep the others waiting.
+  private static let mostPerTurn = 16
   /// How long a channel is left alone that the system had no memory for.
   private static let retryDelay = Duration.milliseconds(20)
 
@@ -146,8 +148,25 @@ final class SeqPacketPort: DescriptorHandler {
       handler?.channelWritable()
     }
     guard phase == .alive, events != .writable else { return }
-    // One PDU each time: a second look would cost every answer a system call that finds nothing.
     receive(registration, events)
+    receiveMore(registration)
+  }
+
+  /// Takes what lies behind the first PDU, before any work that it brought.
+  ///
+  /// An answer that came twice must be seen as one too many before the next request is out, or it would be credited to
+  /// that. It costs each answer a system call that finds nothing.
+  private func receiveMore(_ registration: DescriptorRegistration) {
+    for _ in 1..<Self.mostPerTurn {
+      guard phase == .alive else { return }
+      let length = read(registration)
+      switch length {
+      // The end says so again in the next turn; an empty PDU is none.
+      case 0, -Int64(EAGAIN): return
+      case ..<0: return lost(registration, LinkLoss.socket(Int32(-length), call: .receive))
+      default: deliver(length)
+      }
+    }
   }
 
   private func receive(_ registration: DescriptorRegistration, _ events: DescriptorEvents) {

@@ -6,6 +6,8 @@ package enum BearerEnd: Hashable, Sendable {
   case closed
   /// The request with this opcode was not answered within 30 s (Core Specification Vol 3 Part F 3.3.3).
   case transactionTimeout(ATTOpcode)
+  /// The channel took no PDU for 30 s, the span that a transaction may last.
+  case channelBlocked
   /// The peer sent what the protocol does not allow, and nothing it says later can be trusted to belong anywhere.
   case protocolViolation(BearerViolation)
 
@@ -16,6 +18,8 @@ package enum BearerEnd: Hashable, Sendable {
     case .transactionTimeout(let opcode):
       LinkLoss(
         .transactionTimeout, evidence: [.observation("request \(opcode) was not answered within 30 s")])
+    case .channelBlocked:
+      LinkLoss(.transactionTimeout, evidence: [.observation("the channel took nothing for 30 s")])
     case .protocolViolation(let violation):
       LinkLoss(.protocolViolation, evidence: [.observation(violation.description)])
     }

@@ -5,11 +5,12 @@ package import BluetoothWire
 /// ```
 ///            requestSent                     answer
 ///    free ───────────────▶ outstanding ─────────────────▶ free
-///      │                        │ ▲
-///      │ requestDeferred        │ │ waitingSent
-///      └───────────────▶ deferred ┘
+///      │                          ▲
+///      │ requestContinued         │ waitingSent
+///      └─▶ held ───────▶ deferred ┘
+///             requestReleased
 ///
-///    any ── 30 s without the answer, or a violation ──▶ ended (nothing goes out, nothing comes in)
+///    any ── 30 s without the answer or on a full channel, or a violation ──▶ ended (nothing goes out, nothing comes in)
 /// ```
 ///
 /// What it does with what a peer sends (Core Specification Vol 3 Part F 3.3 and 3.4):
@@ -35,6 +36,8 @@ package struct BearerStateMachine: Sendable {
   private enum Slot: Sendable {
     case free
     case outstanding(ATTOpcode)
+    /// The next request of a procedure waits until what has arrived by now is read.
+    case held(ATTOpcode)
     /// The channel did not take the request yet.
     case deferred(ATTOpcode)
   }
@@ -44,6 +47,8 @@ package struct BearerStateMachine: Sendable {
   /// The number of confirmations and error responses in the backlog.
   package private(set) var owed = 0
   private var deadline = MonotonicInstant.zero
+  /// Until when the channel has to take something; nil where it took the latest PDU.
+  private var blockedUntil: MonotonicInstant?
   private var isAbandoned = false
   private var isTimerArmed = false
   private var backlog = Backlog()
@@ -110,23 +115,34 @@ extension BearerStateMachine {
     guard end == nil else { return .none }
     slot = .outstanding(opcode)
     requests += 1
+    blockedUntil = nil
     return beginTransaction(now)
   }
 
-  /// The channel did not take the next request of a procedure: it holds the bearer and goes out before anything else.
+  /// A procedure has a next request: it holds the bearer and goes out before anything else, once it is released.
   ///
-  /// Its 30 s begin now: a channel that stays full for that long leads nowhere.
-  package mutating func requestDeferred(_ pdu: ATTPDU, now: MonotonicInstant) -> TimerAction {
+  /// Until then nothing is outstanding, so that a second answer that lies right behind the first one is not taken for
+  /// the answer to this request. Its 30 s begin now: a channel that stays full for that long leads nowhere.
+  package mutating func requestContinued(_ pdu: ATTPDU, now: MonotonicInstant) -> TimerAction {
     guard end == nil else { return .none }
-    slot = .deferred(pdu.opcode)
+    slot = .held(pdu.opcode)
     backlog.request = pdu
     return beginTransaction(now)
   }
 
+  /// What had arrived when the procedure went on has been read.
+  package mutating func requestReleased() {
+    guard case .held(let opcode) = slot else { return }
+    slot = .deferred(opcode)
+  }
+
   /// A procedure wants to send something else instead of a request that has not left; false if it has left.
   package mutating func deferredRequestReplaced(by pdu: ATTPDU) -> Bool {
-    guard case .deferred = slot else { return false }
-    slot = .deferred(pdu.opcode)
+    switch slot {
+    case .held: slot = .held(pdu.opcode)
+    case .deferred: slot = .deferred(pdu.opcode)
+    case .free, .outstanding: return false
+    }
     backlog.request = pdu
     return true
   }
@@ -154,12 +170,24 @@ extension BearerStateMachine {
     return .none
   }
 
-  /// The channel said that it is full.
-  package mutating func channelFilled() {
+  /// The channel did not take a PDU.
+  ///
+  /// One that takes nothing for 30 s leads nowhere, whatever it says of its room meanwhile: no other limit bounds what
+  /// waits for it.
+  package mutating func channelFilled(now: MonotonicInstant) -> TimerAction {
+    guard end == nil else { return .none }
     isFull = true
+    guard blockedUntil == nil else { return .none }
+    blockedUntil = MonotonicInstant(nanoseconds: now.nanoseconds &+ Self.transactionNanoseconds)
+    return timer(at: now)
   }
 
-  /// The channel takes PDUs again.
+  /// The channel took a PDU that is no request.
+  package mutating func channelTook() {
+    blockedUntil = nil
+  }
+
+  /// The channel says that it takes PDUs again.
   package mutating func channelBecameWritable() {
     isFull = false
   }
@@ -184,6 +212,7 @@ extension BearerStateMachine {
   package mutating func waitingSent(now: MonotonicInstant) -> TimerAction {
     guard end == nil else { return .none }
     if owed > 0 {
+      blockedUntil = nil
       backlog.control.removeFirst()
       owed -= 1
       return .none
@@ -196,10 +225,15 @@ extension BearerStateMachine {
   private mutating func beginTransaction(_ now: MonotonicInstant) -> TimerAction {
     // In plain integers: the arithmetic of `Duration` is 128 bits wide, and this is done for each request.
     deadline = MonotonicInstant(nanoseconds: now.nanoseconds &+ Self.transactionNanoseconds)
-    // An armed timer fires no later than this deadline, because deadlines only grow.
+    return timer(at: now)
+  }
+
+  /// The timer for what has 30 s from now.
+  private mutating func timer(at now: MonotonicInstant) -> TimerAction {
+    // An armed timer fires no later than that, because such limits only grow.
     if isTimerArmed { return .none }
     isTimerArmed = true
-    return .setTimer(at: deadline)
+    return .setTimer(at: MonotonicInstant(nanoseconds: now.nanoseconds &+ Self.transactionNanoseconds))
   }
 
   private static let transactionNanoseconds = Int64(ATTLimits.transactionTimeout) * 1_000_000_000
@@ -328,15 +362,22 @@ extension BearerStateMachine {
   package mutating func timerFired(now: MonotonicInstant) -> TimerFiredAction {
     isTimerArmed = false
     guard end == nil else { return .none }
+    var next: MonotonicInstant?
     switch slot {
-    case .free: return .none
-    case .outstanding(let opcode), .deferred(let opcode):
-      guard deadline <= now else {
-        isTimerArmed = true
-        return .setTimer(at: deadline)
-      }
-      return .end(ending(.transactionTimeout(opcode)))
+    case .free: break
+    case .outstanding(let opcode), .held(let opcode), .deferred(let opcode):
+      guard deadline > now else { return .end(ending(.transactionTimeout(opcode))) }
+      next = deadline
     }
+    if !isFull {
+      blockedUntil = nil
+    } else if let limit = blockedUntil {
+      guard limit > now else { return .end(ending(.channelBlocked)) }
+      next = next.map { min($0, limit) } ?? limit
+    }
+    guard let next else { return .none }
+    isTimerArmed = true
+    return .setTimer(at: next)
   }
 
   /// An answer was well formed and yet not one that the procedure can have.

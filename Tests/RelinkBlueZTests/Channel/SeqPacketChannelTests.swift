@@ -105,6 +105,19 @@ import Testing
     }
   }
 
+  /// Two answers lie in the socket: the second is one too many, and not the answer to what is asked after the first.
+  @Test func whatHasArrivedIsReadBeforeTheWorkThatItBrings() async throws {
+    try await withChannel { rig in
+      let seen = Facts<Int>()
+      rig.recorder.replyOnEach { [recorder = rig.recorder, loop = rig.loop] _ in
+        loop.post { seen.add(recorder.all.count) }
+      }
+      try await rig.loop.run { for _ in 0..<2 { rig.pair.far.send([0x13]) } }
+      #expect(await seen.first(2) == [2, 2])
+      rig.recorder.replyOnEach(nil)
+    }
+  }
+
   @Test func endOfFileComesAfterEverythingThatWasSentBefore() async throws {
     try await withChannel { rig in
       for number in UInt8(0)..<20 { rig.pair.far.send([number]) }

@@ -34,7 +34,7 @@ private func second(_ seconds: Int64) -> MonotonicInstant {
   @Test mutating func commandsFlowBesideARequest() {
     _ = bearer.requestSent(.readRequest, now: second(0))
     #expect(bearer.commandAdmission == .now)
-    bearer.channelFilled()
+    _ = bearer.channelFilled(now: second(0))
     #expect(bearer.commandAdmission == .full)
     #expect(bearer.requestAdmission == .busy)
     bearer.channelBecameWritable()
@@ -42,7 +42,7 @@ private func second(_ seconds: Int64) -> MonotonicInstant {
   }
 
   @Test mutating func fullChannelAdmitsNothing() {
-    bearer.channelFilled()
+    _ = bearer.channelFilled(now: second(0))
     #expect(bearer.requestAdmission == .full)
     bearer.channelBecameWritable()
     #expect(bearer.requestAdmission == .now)
@@ -147,7 +147,7 @@ private func second(_ seconds: Int64) -> MonotonicInstant {
   }
 
   @Test mutating func answerToARequestThatHasNotLeftEndsTheBearer() {
-    _ = bearer.requestDeferred(.readBlobRequest(handle: 1, offset: 22), now: second(0))
+    _ = bearer.requestContinued(.readBlobRequest(handle: 1, offset: 22), now: second(0))
     #expect(
       bearer.received(.readBlobResponse(value: []))
         == .end(.protocolViolation(.surplusResponse(.readBlobResponse))))
@@ -219,9 +219,10 @@ private func second(_ seconds: Int64) -> MonotonicInstant {
   // MARK: What waits for a full channel
 
   @Test mutating func controlGoesOutBeforeTheRequestThatWaits() {
-    bearer.channelFilled()
+    _ = bearer.channelFilled(now: second(0))
     let request = ATTPDU.readBlobRequest(handle: 1, offset: 22)
-    #expect(bearer.requestDeferred(request, now: second(0)) == .setTimer(at: second(30)))
+    #expect(bearer.requestContinued(request, now: second(0)) == .none)
+    bearer.requestReleased()
     #expect(bearer.controlDeferred(.handleValueConfirmation) == .none)
     #expect(bearer.waiting == nil)
     bearer.channelBecameWritable()
@@ -236,23 +237,51 @@ private func second(_ seconds: Int64) -> MonotonicInstant {
     #expect(bearer.timerFired(now: second(30)) == .setTimer(at: second(35)))
   }
 
+  @Test mutating func nextRequestOfAProcedureWaitsForItsRelease() {
+    _ = bearer.requestSent(.readRequest, now: second(0))
+    _ = bearer.received(.readResponse(value: [1]))
+    let next = ATTPDU.readBlobRequest(handle: 1, offset: 1)
+    #expect(bearer.requestContinued(next, now: second(1)) == .none)
+    #expect(bearer.requestAdmission == .busy)
+    #expect(bearer.waiting == nil)
+    // What has nothing to do with requests goes out meanwhile.
+    #expect(bearer.controlDeferred(.handleValueConfirmation) == .none)
+    #expect(bearer.waiting == .handleValueConfirmation)
+    _ = bearer.waitingSent(now: second(1))
+    bearer.requestReleased()
+    #expect(bearer.waiting == next)
+    #expect(bearer.waitingSent(now: second(1)) == .none)
+    #expect(bearer.isOutstanding)
+    bearer.requestReleased()
+    #expect(bearer.isOutstanding)
+  }
+
+  @Test mutating func requestThatIsNeverReleasedEndsTheBearerAfter30Seconds() {
+    _ = bearer.requestContinued(.readBlobRequest(handle: 1, offset: 22), now: second(0))
+    #expect(bearer.timerFired(now: second(30)) == .end(.transactionTimeout(.readBlobRequest)))
+  }
+
   @Test mutating func requestThatFindsNoRoomFor30SecondsEndsTheBearer() {
-    bearer.channelFilled()
-    _ = bearer.requestDeferred(.readBlobRequest(handle: 1, offset: 22), now: second(0))
+    _ = bearer.channelFilled(now: second(0))
+    _ = bearer.requestContinued(.readBlobRequest(handle: 1, offset: 22), now: second(0))
     #expect(bearer.timerFired(now: second(30)) == .end(.transactionTimeout(.readBlobRequest)))
   }
 
   @Test mutating func requestThatHasNotLeftCanBeReplaced() {
     #expect(bearer.deferredRequestReplaced(by: .executeWriteRequest(commit: false)) == false)
-    _ = bearer.requestDeferred(.executeWriteRequest(commit: true), now: second(0))
+    _ = bearer.requestContinued(.executeWriteRequest(commit: true), now: second(0))
     #expect(bearer.deferredRequestReplaced(by: .executeWriteRequest(commit: false)) == true)
+    #expect(bearer.waiting == nil)
+    bearer.requestReleased()
     #expect(bearer.waiting == .executeWriteRequest(commit: false))
+    #expect(bearer.deferredRequestReplaced(by: .executeWriteRequest(commit: true)) == true)
+    #expect(bearer.waiting == .executeWriteRequest(commit: true))
     _ = bearer.waitingSent(now: second(1))
     #expect(bearer.deferredRequestReplaced(by: .executeWriteRequest(commit: true)) == false)
   }
 
   @Test mutating func peerThatKeepsAskingWhileTheChannelIsFullEndsTheBearer() {
-    bearer.channelFilled()
+    _ = bearer.channelFilled(now: second(0))
     let answer = ATTPDU.errorResponse(request: .readRequest, handle: 0, code: .requestNotSupported)
     for _ in 0..<BearerStateMachine.controlLimit {
       #expect(bearer.controlDeferred(answer) == .none)
@@ -262,6 +291,33 @@ private func second(_ seconds: Int64) -> MonotonicInstant {
     bearer.channelBecameWritable()
     #expect(bearer.waiting == nil)
     #expect(bearer.owed == 0)
+  }
+
+  // MARK: A channel that takes nothing
+
+  @Test mutating func channelThatTakesNothingFor30SecondsEndsTheBearer() {
+    #expect(bearer.channelFilled(now: second(0)) == .setTimer(at: second(30)))
+    bearer.channelBecameWritable()
+    #expect(bearer.channelFilled(now: second(20)) == .none)
+    #expect(bearer.timerFired(now: second(30)) == .end(.channelBlocked))
+    #expect(bearer.requestAdmission == .ended)
+  }
+
+  @Test mutating func whateverTheChannelTakesBeginsItsTimeAnew() {
+    #expect(bearer.channelFilled(now: second(0)) == .setTimer(at: second(30)))
+    bearer.channelBecameWritable()
+    bearer.channelTook()
+    #expect(bearer.channelFilled(now: second(10)) == .none)
+    #expect(bearer.timerFired(now: second(30)) == .setTimer(at: second(40)))
+    bearer.channelBecameWritable()
+    #expect(bearer.requestSent(.readRequest, now: second(35)) == .none)
+    #expect(bearer.channelFilled(now: second(38)) == .none)
+    #expect(bearer.timerFired(now: second(40)) == .setTimer(at: second(65)))
+    _ = bearer.received(.readResponse(value: []))
+    #expect(bearer.timerFired(now: second(65)) == .setTimer(at: second(68)))
+    bearer.channelBecameWritable()
+    #expect(bearer.timerFired(now: second(68)) == .none)
+    #expect(bearer.end == nil)
   }
 
   // MARK: Ends
@@ -282,7 +338,7 @@ private func second(_ seconds: Int64) -> MonotonicInstant {
     #expect(bearer.received(.readResponse(value: [1])) == .none)
     #expect(bearer.receivedMalformed(ATTDecodingError(opcode: .readResponse, problem: .badLength)) == .none)
     #expect(bearer.timerFired(now: second(30)) == .none)
-    #expect(bearer.requestDeferred(.readRequest(handle: 1), now: second(0)) == .none)
+    #expect(bearer.requestContinued(.readRequest(handle: 1), now: second(0)) == .none)
     #expect(bearer.controlDeferred(.handleValueConfirmation) == .none)
     #expect(bearer.waitingSent(now: second(0)) == .none)
     #expect(bearer.waiting == nil)

@@ -145,8 +145,13 @@ struct ATTBench {
   func abandon(_ id: RequestID) { recorder.calling { _ = link.abandon(id) } }
   func close() { recorder.calling { link.close() } }
 
-  /// The device says something.
-  func receive(_ bytes: [UInt8]) { channel.handler?.channelReceived(bytes.span.bytes) }
+  /// The device says something, and nothing more for the moment.
+  func receive(_ bytes: [UInt8]) {
+    arrive(bytes)
+    executor.run()
+  }
+  /// The device says something, and more of it may have arrived.
+  func arrive(_ bytes: [UInt8]) { channel.handler?.channelReceived(bytes.span.bytes) }
   func receive(_ pdu: ATTPDU) { receive(pdu.encoded()) }
   func becomeWritable() {
     channel.answerSends(with: .sent)

@@ -77,6 +77,39 @@ import Testing
 
   // MARK: Violations
 
+  /// A request that found no room has no transaction yet, and nobody but this limit would end it.
+  @Test mutating func channelThatTakesNothingFor30SecondsEndsTheLink() {
+    bench.channel.answerSends(with: .later)
+    #expect(bench.perform(.read(.level)) == .later)
+    bench.executor.advance(by: .seconds(10))
+    // It says that it has room, and has none.
+    bench.channel.handler?.channelWritable()
+    #expect(bench.perform(.read(.level)) == .later)
+    bench.executor.advance(by: .seconds(20) - .nanoseconds(1))
+    #expect(bench.channel.closes == 0)
+    bench.executor.advance(by: .nanoseconds(1))
+    #expect(bench.channel.closes == 1)
+    #expect(bench.perform(.read(.level)) == .refused(.linkClosed))
+    bench.lose()
+    let evidence = Evidence.observation("the channel took nothing for 30 s")
+    #expect(
+      bench.recorder.take().last
+        == .closed(
+          LinkLoss(.transactionTimeout, evidence: [evidence] + LinkLoss.lost.evidence), inDoubt: []))
+  }
+
+  @Test mutating func channelThatTakesSomethingNowAndThenIsNotBlocked() {
+    for _ in 0..<4 {
+      bench.channel.answerSends(with: .later)
+      #expect(bench.perform(.writeWithoutResponse(.level, [1])) == .later)
+      bench.executor.advance(by: .seconds(20))
+      bench.becomeWritable()
+      #expect(bench.perform(.writeWithoutResponse(.level, [1])) == .accepted)
+      bench.executor.run()
+    }
+    #expect(bench.channel.closes == 0)
+  }
+
   @Test mutating func answerWithoutARequestEndsTheLink() {
     bench.receive([0x0B, 1])
     #expect(bench.channel.closes == 1)

@@ -26,6 +26,31 @@ import Testing
     #expect(bench.recorder.take() == [.answered(bench.latest, .success(.value(Self.part + Self.part + [9])))])
   }
 
+  @Test mutating func answerThatComesTwiceIsNotThatToTheNextPart() {
+    _ = bench.perform(.read(.level))
+    bench.arrive([0x0B] + Self.part)
+    bench.receive([0x0D] + Self.part)
+    #expect(bench.channel.takeSent() == [[0x0A, 0x10, 0]])
+    #expect(bench.channel.closes == 1)
+    #expect(bench.recorder.take() == [])
+  }
+
+  @Test mutating func indicationBehindAnAnswerIsConfirmedBeforeTheNextPart() {
+    _ = bench.perform(.read(.level))
+    bench.arrive([0x0B] + Self.part)
+    bench.receive([0x1D, 0x20, 0, 1])
+    #expect(bench.channel.takeSent() == [[0x0A, 0x10, 0], [0x1E], [0x0C, 0x10, 0, 22, 0]])
+  }
+
+  @Test mutating func longWriteThatIsAbandonedBehindAnAnswerIsCalledOff() {
+    _ = bench.perform(.writeLong(.level, Self.value))
+    bench.receive(Self.echoes[0])
+    bench.arrive(Self.echoes[1])
+    bench.abandon(bench.latest)
+    bench.executor.run()
+    #expect(bench.channel.takeSent() == Self.prepares + [[0x18, 0]])
+  }
+
   @Test mutating func nextPartWaitsForAFullChannelBeforeEverythingElse() {
     _ = bench.perform(.read(.level))
     _ = bench.channel.takeSent()
