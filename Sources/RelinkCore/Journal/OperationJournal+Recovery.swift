@@ -159,10 +159,9 @@ extension OperationJournal {
     entry.extras = extras
     let index = insert(entry)
     note(.recovered, at: index, now)
+    // First of all, as when it was recorded: the older one was never to be offered again, whatever becomes of this one.
+    effects.settled += supersede(olderThan: index, now: now)
     resume(at: index, wasMarked: mark != nil, now: now)
-    if let position = self.index(of: number), !entries[position].isSettling {
-      effects.settled += supersede(olderThan: position, now: now)
-    }
     if let position = self.index(of: number) { want(timer: entries[position].nextInstant) }
   }
 

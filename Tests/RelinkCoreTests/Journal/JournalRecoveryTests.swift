@@ -267,6 +267,24 @@ import Testing
     #expect(bench.journal.takeReports() == [report(.notSent(.superseded(by: OperationID("op2")!)))])
   }
 
+  @Test mutating func whatWasSupersededIsNotOfferedWhateverBecomesOfTheYoungerOne() {
+    bench.durable(1) { $0.supersedes = "height" }
+    bench.durable(2, .write(level, [2])) {
+      $0.supersedes = "height"
+      $0.continuity = .unbroken
+    }
+    bench.commit()
+    bench.restart()
+    bench.commit()
+    let byTwo = OperationID("op2")!
+    #expect(
+      bench.journal.takeReports() == [
+        report(.notSent(.superseded(by: byTwo))),
+        RecoveredOperation(id: byTwo, request: .write(level, [2]), outcome: .notSent(.continuityBroken)),
+      ])
+    #expect(bench.journal.entries.isEmpty)
+  }
+
   // MARK: Continuity
 
   @Test mutating func whatNeedsTheStateOfTheDeviceEndsWithTheProcess() {
