@@ -19,7 +19,7 @@ extension RadioState {
     }
     if let link = devices[device]?.link {
       guard links[link]?.open == nil else { return (nil, [refuse(device, attempt, losses.busy, now: now)]) }
-      if !configuration.waitsForOldLinks { return (nil, adopt(link, attempt, now: now, radio: radio)) }
+      if !waitsForOldLinks { return (nil, adopt(link, attempt, now: now, radio: radio)) }
     }
     if let limit = configuration.dialsAtOnce, pendingDials >= limit {
       return (nil, [refuse(device, attempt, losses.busy, now: now)])

@@ -121,6 +121,7 @@ struct RadioState {
 
   let configuration: VirtualRadio.Configuration
   let losses: RadioLosses
+  var waitsForOldLinks: Bool
   var adapter = AdapterState.on
   /// The outage that keeps the adapter off; nil where a test switched it off.
   var adapterOutage: Int?
@@ -140,6 +141,7 @@ struct RadioState {
   init(configuration: VirtualRadio.Configuration) {
     self.configuration = configuration
     losses = RadioLosses(isExact: configuration.knowsExactReason)
+    waitsForOldLinks = configuration.waitsForOldLinks
     trace = RadioTrace(limit: configuration.traceLimit)
   }
 

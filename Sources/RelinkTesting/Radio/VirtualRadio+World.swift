@@ -214,6 +214,15 @@ extension VirtualRadio {
     }
   }
 
+  /// Chooses what a dial from now on does that finds an ACL link, in place of ``Configuration/waitsForOldLinks``.
+  ///
+  /// A transport must never give a session a link that somebody else left, a process that was killed for example.
+  ///
+  /// - Parameter waits: Whether it waits until that link is gone; otherwise it gets the old link.
+  public func setWaitsForOldLinks(_ waits: Bool) {
+    state.withLock { $0.waitsForOldLinks = waits }
+  }
+
   // MARK: - Faults
 
   /// What goes wrong by itself, as far as it has been played.

@@ -171,6 +171,23 @@ import Testing
     #expect(world.statistics.adoptions == 1)
   }
 
+  @Test func whetherDialsWaitForOldLinksCanBeChanged() throws {
+    let world = try World()
+    world.radio.setWaitsForOldLinks(true)
+    world.radio.leaveLink(to: world.device)
+    world.executor.run()
+    world.dial()
+    world.executor.advance(by: .seconds(2))
+    #expect(world.log == ["1 up by 1"])
+    #expect(world.statistics.adoptions == 0)
+    world.radio.setWaitsForOldLinks(false)
+    world.handler.links[0].close()
+    world.executor.run()
+    world.dial()
+    world.executor.run()
+    #expect(world.statistics.adoptions == 1)
+  }
+
   @Test func aDialThatWaitsGetsAFreshLinkOnceTheOldOneIsGone() throws {
     var configuration = VirtualRadio.Configuration()
     configuration.waitsForOldLinks = true

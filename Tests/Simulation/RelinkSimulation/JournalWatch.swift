@@ -17,6 +17,13 @@ final class JournalWatch: AuditSink {
     var settled: Outcome<Confirmation>?
     var generation: Generation?
     var poisonings = 0
+
+    /// Whether the call became no operation: nothing was recorded, so that another one may bear its name.
+    var cameToNothing: Bool {
+      guard let settled, !isRecorded else { return false }
+      if case .notSent = settled { return true }
+      return settled.isOfTheStore
+    }
   }
 
   private struct State {
@@ -77,7 +84,7 @@ final class JournalWatch: AuditSink {
   func cameToNothing(_ number: UInt64) -> Bool {
     state.withLock { state in
       guard let id = state.byNumber[number], let operation = state.operations[id] else { return false }
-      return operation.settled?.isOfTheStore == true && !operation.isRecorded
+      return operation.cameToNothing
     }
   }
 
@@ -124,8 +131,7 @@ final class JournalWatch: AuditSink {
     guard var operation = state.operations[id] else { return }
     // Taken out meanwhile, so that it is changed in place.
     func wrong(_ what: String) { state.problems.append("operation \(id) \(what)") }
-    if operation.settled?.isOfTheStore == true, !operation.isRecorded {
-      // The call became no operation, so another one may bear its name.
+    if operation.cameToNothing {
       operation = Operation(number: operation.number)
       if !state.open.contains(id) { state.open.append(id) }
     }

@@ -24,16 +24,10 @@ extension Ledger {
   }
 
   /// How often each write took effect.
-  ///
-  /// A process that is killed may leave parts in the prepare queue of a link that the next one gets: one Execute Write with
-  /// the same part twice takes effect once.
   private func effects(in counters: PeripheralCounters) -> [UInt64: Int] {
     var counts: [UInt64: Int] = [:]
-    var last: [UInt64: MonotonicInstant] = [:]
     for write in counters.applied {
       guard let tag = write.tag else { continue }
-      if write.way == .prepared, last[tag] == write.at { continue }
-      if write.way == .prepared { last[tag] = write.at }
       counts[tag, default: 0] += 1
     }
     return counts

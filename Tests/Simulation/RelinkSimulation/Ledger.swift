@@ -27,7 +27,7 @@ struct Ledger: Sendable {
     var missingSince: Int?
     /// Callers who wait for it, in the life that lasts.
     var waiting = 0
-    /// Its place in the order of calls.
+    /// Its place in the order of calls; calls that nobody put in order share one.
     var place = 0
   }
 
@@ -42,13 +42,21 @@ struct Ledger: Sendable {
   private var lastPlace = 0
 
   /// A write is asked for, once more or for the first time.
+  ///
+  /// - Parameters:
+  ///   - number: Its number.
+  ///   - write: What is asked for.
+  ///   - life: The life of the process.
+  ///   - cameToNothing: Whether nothing is left of what was asked for under this number before.
+  ///   - isTogether: Whether another task asks for it at the same time as the one before: nobody can say who is first.
   mutating func submitted(
-    _ number: UInt64, _ write: Scenario.Write, in life: Int, cameToNothing: Bool = false
+    _ number: UInt64, _ write: Scenario.Write, in life: Int, cameToNothing: Bool = false,
+    isTogether: Bool = false
   ) {
     var entry = entries[number] ?? Entry(write: write)
     // What came to nothing before takes its place anew: it is asked for now.
     if entry.submissions.isEmpty || cameToNothing || hasComeToNothing(entry, in: life) {
-      lastPlace += 1
+      if !isTogether || lastPlace == 0 { lastPlace += 1 }
       entry.place = lastPlace
     }
     entry.submissions.append(life)

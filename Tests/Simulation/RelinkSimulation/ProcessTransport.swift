@@ -4,7 +4,8 @@ internal import RelinkTesting
 /// The radio as one process sees it: until the process ends, and then not at all.
 ///
 /// A process that is killed says no last word. Its dials are called off and its channels closed as a kernel does it; what
-/// the dead session does from then on reaches nobody, and nothing reaches it.
+/// the dead session does from then on reaches nobody, and nothing reaches it. The next process finds the link that lingers
+/// and waits until it is gone, as a transport must; links of its own are the session's to wait for.
 final class ProcessTransport: Transport, LinkHandler {
   private struct State {
     weak var handler: (any LinkHandler)?
@@ -34,6 +35,7 @@ final class ProcessTransport: Transport, LinkHandler {
       return (state.device, state.attempts, state.links)
     }
     if let device { radio.unregister(device) }
+    radio.setWaitsForOldLinks(true)
     for (_, attempt) in attempts.sorted(by: { $0.key.rawValue < $1.key.rawValue }) { attempt.cancel() }
     for (_, link) in links.sorted(by: { $0.key.rawValue < $1.key.rawValue }) { link.close() }
   }
@@ -78,6 +80,7 @@ final class ProcessTransport: Transport, LinkHandler {
   func linkUp(_ link: any Link, attempt: AttemptID?) {
     let mine = attempt.flatMap(own)
     guard let handler, attempt == nil || mine != nil else { return link.close() }
+    radio.setWaitsForOldLinks(false)
     state.withLock { $0.links[link.id] = link }
     handler.linkUp(link, attempt: mine)
   }

@@ -114,6 +114,8 @@ struct Scenario: Sendable {
   static let safe = Characteristic(BluetoothUUID(0xFF05))
   /// The device ends its link over each write of it.
   static let poison = Characteristic(BluetoothUUID(0xFF06))
+  /// Written once the world has healed, and by nothing before.
+  static let last = Characteristic(BluetoothUUID(0xFF07))
 
   /// How often a write may be offered on that attribute before the device ended the link over it once more.
   static let poisonOffers = 3

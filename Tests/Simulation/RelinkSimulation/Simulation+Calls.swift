@@ -108,10 +108,12 @@ extension Simulation {
 
   @discardableResult
   func submit(
-    _ number: UInt64, _ write: Scenario.Write, _ call: Scenario.Call, in life: Life
+    _ number: UInt64, _ write: Scenario.Write, _ call: Scenario.Call, in life: Life, isTogether: Bool = false
   ) -> SpawnedTask<Void> {
     let isFirst = ledger.withLock { ledger in
-      ledger.submitted(number, write, in: life.number, cameToNothing: life.watch.cameToNothing(number))
+      ledger.submitted(
+        number, write, in: life.number, cameToNothing: life.watch.cameToNothing(number),
+        isTogether: isTogether)
       return ledger.entries[number]?.submissions.count == 1
     }
     if isFirst, case .ready(let readiness) = life.session.snapshot().state {

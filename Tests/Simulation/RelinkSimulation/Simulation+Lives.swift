@@ -69,12 +69,14 @@ extension Simulation {
       ledger.entries.filter { $0.value.write.isDurable && $0.value.write.hasID && $0.value.tellings.isEmpty }
         .map(\.key).sorted()
     }
+    var isTogether = false
     for number in open where (number + UInt64(life.number)) % 3 != 0 {
       guard let write = writes[number] else { continue }
       let call = Scenario.Call(
         number: number, at: MonotonicInstant.zero.duration(to: executor.now), step: .again(number),
         within: .seconds(20))
-      submit(number, write, call, in: life)
+      submit(number, write, call, in: life, isTogether: isTogether)
+      isTogether = true
     }
   }
 

@@ -68,7 +68,7 @@ public final class Simulation: Sendable {
     store = VirtualJournalStore(on: executor, configuration: scenario.store, faults: scenario.storeFaults)
     let every: CharacteristicProperties = [.read, .write, .writeWithoutResponse]
     let written = [
-      Scenario.command, Scenario.setting, Scenario.vault, Scenario.safe, Scenario.poison,
+      Scenario.command, Scenario.setting, Scenario.vault, Scenario.safe, Scenario.poison, Scenario.last,
     ].map { VirtualCharacteristic($0.uuid, every, value: [0]) }
     peripheral = VirtualPeripheral(
       services: [
