@@ -19,7 +19,8 @@ public protocol JournalStore: AnyObject, Sendable {
   ///
   /// The result has the rows that were there already for `admitted` records whose ID was taken, settled ones included. A
   /// failure says whether it is certain that nothing was committed; a store whose commit failed finds that out before it
-  /// answers. A claim that is superseded commits nothing.
+  /// answers. A record of an operation that is not there fails its batch with `invalidRecord`, certainly. A claim that is
+  /// superseded commits nothing.
   func append(
     _ records: [JournalRecord], to claim: JournalClaim, sync: JournalSync,
     _ done: @escaping @Sendable (Result<[JournalRow], JournalStoreError>) -> Void)

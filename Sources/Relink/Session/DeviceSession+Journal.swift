@@ -36,12 +36,15 @@ extension DeviceSession {
       journalChanged()
       offerOperations()
       if isDurable, operations.isRecording(known) {
+        let refusal = operations.refusal(of: known)
         await withCheckedContinuation { continuation in
           // The way here may leave the executor, and the record may be committed meanwhile.
           guard operations.isRecording(known) else { return continuation.resume() }
           recordings[known, default: []].append(continuation)
         }
-        if case .notSent(let reason) = cell.outcome, reason.isRefusal {
+        if case .notSent(let reason) = cell.outcome,
+          reason.isRefusal || (reason == refusal && !isKept(call, now: executor.timestamp()))
+        {
           throw RelinkError(
             operation: id, outcome: .notSent(reason), request: request.request,
             disconnect: machine.lastDisconnect)

@@ -28,7 +28,7 @@ extension DeviceSession {
   /// ``connect(within:)``.
   ///
   /// With an `id` that is known already it is no second write: it waits for the first, or returns the outcome that was
-  /// kept. Cancelling one of several callers ends his wait alone, with `cancelled`.
+  /// kept; a durable one that cannot be taken is looked up in the store before it is refused. Cancelling one of several callers ends his wait alone, with `cancelled`.
   /// - Throws: an error with the outcome in it: `rejected`, `notSent`, `indeterminate`, `characteristicNotFound`.
   public nonisolated func write(
     _ bytes: some Collection<UInt8> & Sendable, to characteristic: Characteristic,
@@ -228,7 +228,7 @@ extension DeviceSession {
       recovery.remove(id)
       return CallResult(kept: outcome)
     case .refused(let reason): return .refused(reason)
-    case .joined, .recorded: return .detached(.cancelled)
+    case .joined, .recorded, .unknown: return .detached(.cancelled)
     // An operation of this name may be in the store, which was not asked.
     case nil: return call.options?.durability == .durable ? .detached(.cancelled) : .refused(.cancelled)
     }
@@ -249,27 +249,30 @@ extension DeviceSession {
     if !machine.isOffering {
       switch machine.workArrived(now: now.monotonic) {
       case .refuse(let reason):
-        // What is known already needs no link.
-        if let id = call.id, let known = operations.lookUp(id, call, now: now) {
-          return entrance(known, call)
-        }
-        return .ended(.refused(reason))
+        return refuse(call, reason, now: now)
       case .wait(let actions): perform(actions)
       }
       if call.options?.ifUnavailable == .fail, machine.adapter != .on {
-        if let id = call.id, let known = operations.lookUp(id, call, now: now) {
-          return entrance(known, call)
-        }
-        return .ended(.refused(.adapterUnavailable(machine.adapter)))
+        return refuse(call, .adapterUnavailable(machine.adapter), now: now)
       }
     }
     if call.options?.durability == .durable { openStore() }
     return entrance(operations.operationRequested(call, now: now), call)
   }
 
+  /// A call comes when no link will: what is known under its ID, here or in the store, needs none.
+  private func refuse(
+    _ call: OperationJournal.Call, _ reason: NotSentReason, now: Timestamp
+  ) -> Entrance {
+    // A session that has ended takes no journal from the one that came after it.
+    if call.options?.durability == .durable, reason != .ended { openStore() }
+    return entrance(operations.callRefused(call, reason, now: now), call)
+  }
+
   private func entrance(_ admission: OperationJournal.Admission, _ call: OperationJournal.Call) -> Entrance {
     switch admission {
     case .refused(let reason): return .ended(.refused(reason))
+    case .unknown(let doubt): return .ended(.settled(.indeterminate(doubt), .acknowledged))
     case .kept(let outcome):
       if let id = call.id { recovery.remove(id) }
       return .ended(CallResult(kept: outcome))
@@ -305,9 +308,9 @@ extension DeviceSession {
   private func callEnded(_ call: OperationNumber, _ reason: CallResult.Detachment) {
     let number = joinedCalls[call] ?? call
     guard var others = waiters[number] else { return }
-    if let continuation = others.remove(call), !others.isEmpty {
+    if let continuation = others.remove(call), !others.isEmpty || operations.lookUpAbandoned(number) {
       forgetJoin(call)
-      waiters[number] = others
+      waiters[number] = others.isEmpty ? nil : others
       continuation.resume(returning: .detached(reason))
     } else {
       endOperation(number, reason)

@@ -185,7 +185,7 @@ extension DeviceSession {
     for one in settled {
       if let settlement = one.settlement { settle(settlement) }
     }
-    if operations.entries.isEmpty { executor.cancelTimer(timerID(Self.journalTimer)) }
+    if operations.isEmpty { executor.cancelTimer(timerID(Self.journalTimer)) }
     journalChanged()
   }
 

@@ -243,7 +243,7 @@ public actor DeviceSession {
     for timer in SessionStateMachine.Timer.allCases { executor.cancelTimer(timerID(timer.rawValue)) }
     executor.cancelTimer(timerID(Self.clockTimer))
     executor.cancelTimer(timerID(Self.refusalTimer))
-    if operations.entries.isEmpty { executor.cancelTimer(timerID(Self.journalTimer)) }
+    if operations.isEmpty { executor.cancelTimer(timerID(Self.journalTimer)) }
     let error = RelinkError(.ended, "The session has ended; make a new one to go on.")
     finishFeeds()
     for id in subscriptions.sessionEnded() { consumers.removeValue(forKey: id)?.finish(error) }

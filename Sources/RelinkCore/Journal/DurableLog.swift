@@ -20,6 +20,8 @@ struct DurableLog: Hashable, Sendable {
       case mark
       /// Its callers may be told.
       case settlement
+      /// Whether the store has an operation of that name is known. It travels alone, since it fails where there is none.
+      case lookUp
       /// Nobody waits for it.
       case note
     }
@@ -30,6 +32,14 @@ struct DurableLog: Hashable, Sendable {
     var sync: JournalSync
     /// A commit of it has failed, and may have taken place all the same.
     var mayBeThere = false
+
+    /// What goes to the store.
+    ///
+    /// A name is asked for by two: one that fails where there is no such operation, so that the other adds none.
+    var records: [JournalRecord] {
+      guard purpose == .lookUp, case .admitted(let row) = record else { return [record] }
+      return [.delivered(id: row.id), record]
+    }
   }
 
   private(set) var pending: [Item] = []
@@ -61,8 +71,15 @@ struct DurableLog: Hashable, Sendable {
   /// What is to be committed now, if anything.
   mutating func next() -> (records: [JournalRecord], sync: JournalSync)? {
     guard inFlight.isEmpty, !pending.isEmpty, retryAt == nil else { return nil }
-    swap(&inFlight, &pending)
-    return (inFlight.map(\.record), inFlight.lazy.map(\.sync).max() ?? .normal)
+    if pending[0].purpose == .lookUp {
+      inFlight = [pending.removeFirst()]
+    } else if let count = pending.firstIndex(where: { $0.purpose == .lookUp }) {
+      inFlight = Array(pending.prefix(count))
+      pending.removeFirst(count)
+    } else {
+      swap(&inFlight, &pending)
+    }
+    return (inFlight.flatMap(\.records), inFlight.lazy.map(\.sync).max() ?? .normal)
   }
 
   /// The batch in flight is committed.
@@ -81,7 +98,7 @@ struct DurableLog: Hashable, Sendable {
     var kept: [Item] = []
     for var item in inFlight {
       // That one commit certainly failed says nothing about an earlier one.
-      if error.isCertain, !item.mayBeThere, item.purpose != .settlement {
+      if item.purpose == .lookUp || (error.isCertain && !item.mayBeThere && item.purpose != .settlement) {
         dropped.append(item)
       } else {
         if !error.isCertain { item.mayBeThere = true }
@@ -107,6 +124,15 @@ struct DurableLog: Hashable, Sendable {
     inFlight = []
     return true
   }
+
+  /// The call whose name the store is being asked for, if that is in flight.
+  var lookUpInFlight: OperationNumber? {
+    guard let first = inFlight.first, first.purpose == .lookUp else { return nil }
+    return first.number
+  }
+
+  /// The store has nothing of the name that it was asked for.
+  mutating func dropLookUp() { inFlight = [] }
 
   /// The store will do nothing any more: what was to be committed is dropped.
   mutating func ended(_ error: JournalStoreError) {

@@ -152,7 +152,8 @@ extension OperationJournal {
         withExtras(at: index) { $0.hasExpired = true }
       }
     }
-    let next = entries.lazy.compactMap(\.nextInstant).min()
+    expired += lookUpsOverdue(now: now)
+    let next = nextInstant
     (armed, wantedTimer) = (next, nil)
     return (expired, next)
   }
@@ -168,7 +169,7 @@ extension OperationJournal {
       if keepingDurable && entries[index].isDurable { continue }
       settled.append(abandon(at: index, notSent: notSent, doubt: doubt, now: now))
     }
-    if entries.isEmpty { armed = nil }
+    if isEmpty { armed = nil }
     // The link that owes those answers is closed, and nothing is offered before it is gone: its last word, which would
     // free the keys, does not come here any more once the session has let go of it.
     abandoned.removeAll()
@@ -212,12 +213,20 @@ extension OperationJournal {
         }
       }
     }
+    for index in lookUps.indices { lookUps[index].limit = lookUps[index].limit.advanced(by: shift) }
     armed = nil
-    want(timer: entries.lazy.compactMap(\.nextInstant).min())
+    want(timer: nextInstant)
     return slept > 0
   }
 
   // MARK: Parts
+
+  /// The next instant at which time alone changes something.
+  private var nextInstant: MonotonicInstant? {
+    let first = entries.lazy.compactMap(\.nextInstant).min()
+    guard let limit = lookUps.lazy.map(\.limit).min() else { return first }
+    return first.map { min($0, limit) } ?? limit
+  }
 
   /// An operation that was out waits again: it settles where time or a younger one has made it superfluous meanwhile.
   mutating func settledIfSuperfluous(at index: Int, now: Timestamp) -> Settlement? {

@@ -18,6 +18,7 @@ extension OperationJournal {
         effects.settled.append(one)
       }
     }
+    lookUpsFailed(error, now: now, &effects)
     return effects
   }
 
@@ -39,6 +40,7 @@ extension OperationJournal {
       takeOver(row, as: number, isWallRight: isWallRight, now: now, &effects)
     }
     for number in new.map(\.number) { admitLate(number, now: now, &effects) }
+    lookUpAll(now: now, &effects)
     return effects
   }
 
@@ -197,6 +199,7 @@ extension OperationJournal {
         cause: .storeFailed(error), generation: Generation(rawValue: 0), offeredAt: now, offers: 1,
         lastPossibleEffect: nil))
     reports.append(RecoveredOperation(id: id, request: nil, outcome: outcome))
+    if reason.isOfLaterVersion { foreign.insert(id) }
     guard row.outcome == nil, !reason.isOfLaterVersion else { return }
     log.append(
       DurableLog.Item(

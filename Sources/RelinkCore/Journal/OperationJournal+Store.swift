@@ -144,16 +144,20 @@ extension OperationJournal {
   package mutating func delivered(_ id: OperationID, now: Timestamp) {
     reports.removeAll { $0.id == id }
     guard case .open = store else { return }
-    if isObserved, let one = kept.outcome(of: id, now: now.bootTime) {
-      let operation = JournaledOperation(
-        id: id, request: one.isSensitive ? one.request.redacted : one.request,
-        idempotency: one.isSensitive ? one.idempotency.redacted : one.idempotency, state: .settled,
-        durability: .durable, isSensitive: one.isSensitive)
-      events.append(JournalEvent(.delivered, of: operation, at: now))
-    }
+    noteDelivered(id, now: now)
     log.append(
       DurableLog.Item(
         number: nil, purpose: .note, record: .delivered(id: id.description), sync: .normal))
+  }
+
+  /// Takes down for those who look that a kept outcome was told to somebody.
+  mutating func noteDelivered(_ id: OperationID, now: Timestamp) {
+    guard isObserved, let one = kept.outcome(of: id, now: now.bootTime) else { return }
+    let operation = JournaledOperation(
+      id: id, request: one.isSensitive ? one.request.redacted : one.request,
+      idempotency: one.isSensitive ? one.idempotency.redacted : one.idempotency, state: .settled,
+      durability: .durable, isSensitive: one.isSensitive)
+    events.append(JournalEvent(.delivered, of: operation, at: now))
   }
 
   // MARK: What comes back
@@ -184,6 +188,9 @@ extension OperationJournal {
   package mutating func committed(existing: [JournalRow], now: Timestamp) -> StoreEffects {
     var effects = StoreEffects()
     for item in log.committed() {
+      if item.purpose == .lookUp, let number = item.number {
+        found(existing.first, for: number, now: now, &effects)
+      }
       guard let number = item.number, let index = index(of: number) else { continue }
       switch item.purpose {
       case .admission:
@@ -199,7 +206,7 @@ extension OperationJournal {
         note(.marked, at: index, now)
       case .settlement:
         settledAtLast(at: index, now: now, &effects)
-      case .note:
+      case .lookUp, .note:
         break
       }
     }
@@ -277,10 +284,14 @@ extension OperationJournal {
 
   /// A commit has taken too long: its callers are told that nothing certain is recorded, and it goes on without them.
   mutating func toldAtLast(at index: Int, now: Timestamp) -> Settlement {
-    let error =
-      log.failure ?? JournalStoreError(.system, "The store has not answered in time.", isCertain: false)
     withExtras(at: index) { $0.isTold = true }
-    return Settlement(number: entries[index].number, outcome: entries[index].unrecorded(error, now: now))
+    return Settlement(
+      number: entries[index].number, outcome: entries[index].unrecorded(storeSilence, now: now))
+  }
+
+  /// Why the store has not answered in time.
+  var storeSilence: JournalStoreError {
+    log.failure ?? JournalStoreError(.system, "The store has not answered in time.", isCertain: false)
   }
 
   /// The batch in flight failed.
@@ -289,6 +300,7 @@ extension OperationJournal {
   /// later, and nothing durable is offered until then. What nobody waits for is dropped: it can be done without.
   package mutating func commitFailed(_ error: JournalStoreError, now: Timestamp) -> StoreEffects {
     if error.code == .superseded || error.code == .closed { return storeLost(error, now: now) }
+    if let number = log.lookUpInFlight { return lookUpFailed(number, error, now: now) }
     if error.code == .invalidRecord, error.isCertain, log.dropNotes() { return StoreEffects(failure: error) }
     var effects = StoreEffects(failure: error)
     for number in log.inFlight.compactMap(\.number) {
@@ -301,7 +313,7 @@ extension OperationJournal {
         if let one = neverRecorded(at: index, error, now: now) { effects.settled.append(one) }
       case .mark:
         withExtras(at: index) { $0.mark = .none }
-      case .settlement, .note:
+      case .settlement, .lookUp, .note:
         break
       }
     }
@@ -343,6 +355,7 @@ extension OperationJournal {
       finish(settlement, at: index, now: now)
       if !isTold { effects.settled.append(settlement) }
     }
+    lookUpsFailed(error, now: now, &effects)
     return effects
   }
 }

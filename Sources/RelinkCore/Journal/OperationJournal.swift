@@ -22,6 +22,11 @@ package struct OperationJournal: Sendable {
   /// They keep their keys.
   var abandoned: [RequestID: OrderKeys] = [:]
 
+  /// Calls that are not taken, and wait for what the store knows under their names.
+  var lookUps: [LookUp] = []
+  /// Names under which a later version of the library keeps what this one cannot read.
+  var foreign: Set<OperationID> = []
+
   let policy: JournalPolicy
   var kept: KeptOutcomes
   var store: StoreState
@@ -75,6 +80,9 @@ package struct OperationJournal: Sendable {
     entries.contains { $0.state == .queued || $0.state == .inDoubt }
   }
 
+  /// Whether nobody waits for anything.
+  package var isEmpty: Bool { entries.isEmpty && lookUps.isEmpty }
+
   /// Whether any operation is without an outcome, and not only waits for that to be committed.
   package var hasOpenWork: Bool {
     entries.contains { !$0.isSettling }
@@ -95,9 +103,10 @@ package struct OperationJournal: Sendable {
     return true
   }
 
-  /// Whether an operation is still being recorded.
+  /// Whether an operation is still being recorded, or the store has not said yet whether it knows the call.
   package func isRecording(_ number: OperationNumber) -> Bool {
-    index(of: number).map { entries[$0].state == .recording } ?? false
+    if let index = index(of: number) { return entries[index].state == .recording }
+    return lookUps.contains { $0.number == number }
   }
 
   /// Whether any operation asks for a secure link.
@@ -174,7 +183,7 @@ package struct OperationJournal: Sendable {
 
   /// What follows from a call.
   package enum Admission: Hashable, Sendable {
-    /// Recorded, or about to be; a timer for the deadlines is to be set where an instant is given. The operations that it
+    /// Recorded, or about to be, or looked up before it is refused; a timer for the deadlines is to be set where an instant is given. The operations that it
     /// makes superfluous are settled.
     case recorded(timer: MonotonicInstant?, superseded: [Settlement] = [])
     /// There is an operation of that ID, which the caller waits for too.
@@ -183,6 +192,8 @@ package struct OperationJournal: Sendable {
     case kept(Outcome<Confirmation>)
     /// It is not sent.
     case refused(NotSentReason)
+    /// It is not sent, and what an earlier process did under its ID nobody can tell.
+    case unknown(Doubt)
   }
 
   /// The app asks for an operation of which nothing special is said.
@@ -192,15 +203,21 @@ package struct OperationJournal: Sendable {
     // What was slept through before the call does not count for it.
     noteSuspension(now)
     if let id = call.id, let known = lookUp(id, call, now: now) { return known }
-    guard entries.count < policy.capacity else { return .refused(.journalFull(limit: policy.capacity)) }
+    guard entries.count < policy.capacity else {
+      return refusedUnlessStored(call, .journalFull(limit: policy.capacity), now: now)
+    }
     var entry = JournalEntry(
       number: call.number, id: call.id ?? OperationID(call.number), request: call.request,
       idempotency: call.idempotency, deadline: call.deadline)
     if let options = call.options, options != .plain {
       entry.extras = extras(for: options, call, now: now)
-      if call.request.isWrite, hasOtherDurability(entry) { return .refused(.mixedDurability) }
+      if call.request.isWrite, hasOtherDurability(entry) {
+        return refusedUnlessStored(call, .mixedDurability, now: now)
+      }
       if options.durability == .durable {
-        if let obstacle = obstacleToRecording { return .refused(.storeFailed(obstacle)) }
+        if let obstacle = obstacleToRecording {
+          return refusedUnlessStored(call, .storeFailed(obstacle), now: now)
+        }
         do {
           let stored = try StoredOperation(of: entry, bootID: bootID).stored
           entry.extras?.stored = stored

@@ -198,7 +198,8 @@ public enum JournalStoreContract {
     let claim = try await bench.claim().claim
     for record in [.marked(id: "x", mark: [1]), settled("x"), .delivered(id: "x")] as [JournalRecord] {
       let error = try await bench.refusal(of: [record], to: claim)
-      try require(error.code != .superseded, "an unknown operation was refused with \(error)")
+      try require(
+        error.code == .invalidRecord && error.isCertain, "an unknown operation was refused with \(error)")
     }
     // What comes behind is not concerned.
     try await bench.append([.admitted(row("x", 1)), .marked(id: "x", mark: [1])], to: claim)

@@ -101,8 +101,8 @@ struct DurableLife {
         $0.isLive && $0.isDurable != command.isDurable && !$0.keys.isDisjoint(with: command.keys)
       }
       try #require(other)
-    case .refused(let reason):
-      Issue.record("refused: \(reason)")
+    case .refused, .unknown:
+      Issue.record("refused: \(admission)")
     case .joined(let first):
       try #require(command.isLive && command.number == first)
       callers[first, default: 0] += 1

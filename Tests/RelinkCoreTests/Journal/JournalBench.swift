@@ -195,20 +195,27 @@ struct JournalBench {
   mutating func commit() -> OperationJournal.StoreEffects {
     var all = OperationJournal.StoreEffects()
     beginCommit()
-    while let (records, _) = inFlight {
-      inFlight = nil
-      let effects =
-        switch disk.append(records) {
-        case .success(let existing): journal.committed(existing: existing, now: now)
-        case .failure(let error): journal.commitFailed(error, now: now)
-        }
-      take(effects)
+    while let effects = answerCommit() {
       all.recorded += effects.recorded
       all.settled += effects.settled
       all.failure = effects.failure ?? all.failure
       beginCommit()
     }
     return all
+  }
+
+  /// The store answers what it was asked.
+  @discardableResult
+  mutating func answerCommit() -> OperationJournal.StoreEffects? {
+    guard let (records, _) = inFlight else { return nil }
+    inFlight = nil
+    let effects =
+      switch disk.append(records) {
+      case .success(let existing): journal.committed(existing: existing, now: now)
+      case .failure(let error): journal.commitFailed(error, now: now)
+      }
+    take(effects)
+    return effects
   }
 
   /// The store fails at what it was asked; where that is not certain, it may have been done.
