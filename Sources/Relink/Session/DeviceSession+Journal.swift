@@ -146,7 +146,14 @@ extension DeviceSession {
     }
   }
 
+  /// Keeps a session that has ended until its store has answered.
+  func linger() {
+    guard case .ended = machine.snapshot.state else { return }
+    lingering = operations.awaitsStore ? self : nil
+  }
+
   private func storeOpened(_ result: Result<ClaimedJournal, JournalStoreError>) {
+    defer { linger() }
     let now = executor.timestamp()
     if case .ended = machine.snapshot.state {
       // What an earlier process left is for the next session.
@@ -242,6 +249,7 @@ extension DeviceSession {
   }
 
   private func committed(_ result: Result<[JournalRow], JournalStoreError>) {
+    defer { linger() }
     let now = executor.timestamp()
     switch result {
     case .success(let existing):

@@ -8,7 +8,7 @@ internal import Synchronization
 ///
 /// There is one session per device and process. It runs on its transport's executor. It lives as long as somebody
 /// holds it, one of its streams, or waits in one of its calls; when the last reference goes, the link is ended as by
-/// ``close()``.
+/// ``close()``. One that was closed also lives until its store has answered what it was asked about its operations.
 public actor DeviceSession {
   /// The device.
   public nonisolated let device: DeviceID
@@ -48,6 +48,8 @@ public actor DeviceSession {
   var claim: JournalClaim?
   /// How often in a row the claim was refused.
   var claimFailures = 0
+  /// The session itself, while it has ended and its store owes an answer: that is still to be told, and audited.
+  var lingering: DeviceSession?
   /// What the names of durable operations are drawn from.
   private var names: SplitMix
   nonisolated let journalFeed = JournalFeed()
@@ -176,6 +178,7 @@ public actor DeviceSession {
     perform(
       machine.endRequested(.closed, inDoubt: OpenOffers(inDoubt: outstandingOperations), now: executor.now))
     end()
+    linger()
   }
 
   /// Where the session stands at the moment.

@@ -63,6 +63,9 @@ struct DurableLog: Hashable, Sendable {
   /// Whether nothing is left to commit.
   var isEmpty: Bool { pending.isEmpty && inFlight.isEmpty }
 
+  /// Whether the store owes an answer.
+  var isInFlight: Bool { !inFlight.isEmpty }
+
   /// Something is to be committed, after everything before it.
   mutating func append(_ item: Item) {
     pending.append(item)

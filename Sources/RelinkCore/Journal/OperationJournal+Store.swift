@@ -57,6 +57,9 @@ extension OperationJournal {
     log.retryDue(now: now.monotonic)
   }
 
+  /// Whether the store owes an answer from which something follows for an operation.
+  package var awaitsStore: Bool { !isEmpty && (store == .opening || log.isInFlight) }
+
   /// Whether the callers of any operation have not been told its outcome yet.
   package var hasUntold: Bool { entries.contains { $0.extras?.isTold != true } }
 

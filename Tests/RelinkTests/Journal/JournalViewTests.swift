@@ -222,6 +222,49 @@ import Testing
       #expect(admitted.contains { $0.contains(secret) })
     }
   }
+
+  @Test(
+    "a session that is closed and let go of is audited to the end",
+    arguments: [false, true], [false, true])
+  func aClosedSessionIsAuditedToTheEnd(_ isHeldBefore: Bool, _ fails: Bool) throws {
+    let audit = RecordingAuditSink()
+    try JournalWorld.play { world in
+      world.radio.setAdvertising(false, of: world.device)
+      weak var observed: DeviceSession?
+      do {
+        let session = try world.open { $0.audit = audit }
+        observed = session
+        try world.submit(to: session)
+        try world.submit(to: session, 2)
+        if isHeldBefore {
+          // What an answer brings is asked for only behind it.
+          world.store.hold()
+          let cancelled = world.executor.spawn("write") {
+            try await session.write(
+              [3], to: Scene.first, idempotency: .nonIdempotent, options: WriteOptions(durability: .durable))
+          }
+          world.executor.run()
+          cancelled.cancel()
+          world.executor.advance(by: .seconds(2))
+          #expect(cancelled.hasEnded)
+        }
+        try world.executor.drive { await session.close() }
+        world.store.hold()
+      }
+      world.executor.run()
+      #expect(observed != nil)
+      #expect(!audit.records.contains { $0.event.operation.state == .settled })
+      if fails { world.store.goDown(with: .full) }
+      world.store.release()
+      world.executor.advance(by: .seconds(1))
+      #expect(observed == nil)
+      #expect(world.executor.timerCount == 0)
+      let settled = audit.records.map(\.event.change).filter { $0 == .settled(.notSent(.ended)) }
+      #expect(settled.count == (fails ? 0 : 2))
+      #expect(world.rows.allSatisfy { ($0.outcome == nil) == fails })
+      world.store.heal()
+    }
+  }
 }
 
 /// Keeps what a session tells an audit sink.
