@@ -356,7 +356,7 @@ extension DeviceSession {
 
   /// Tells the link that nobody waits for a request any more; what it can still stop causes no doubt.
   func callOff(_ request: RequestID) {
-    if link?.abandon(request) == true { operations.offerDisproven(request) }
+    if link?.abandon(request) == true { operations.offerDisproven(request, now: executor.timestamp()) }
   }
 
   func finish(_ abandonment: OperationJournal.Abandonment) {

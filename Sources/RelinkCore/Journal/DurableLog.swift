@@ -101,7 +101,9 @@ struct DurableLog: Hashable, Sendable {
     var kept: [Item] = []
     for var item in inFlight {
       // That one commit certainly failed says nothing about an earlier one.
-      if item.purpose == .lookUp || (error.isCertain && !item.mayBeThere && item.purpose != .settlement) {
+      if item.purpose == .lookUp {
+        dropped.append(item)
+      } else if error.isCertain, !item.mayBeThere, item.purpose != .settlement {
         dropped.append(item)
       } else {
         if !error.isCertain { item.mayBeThere = true }

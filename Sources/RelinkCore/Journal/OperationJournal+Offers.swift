@@ -87,10 +87,11 @@ extension OperationJournal {
   }
 
   /// The link has called a request off before it could take effect, and still holds it: this offer causes no doubt.
-  package mutating func offerDisproven(_ request: RequestID) {
+  package mutating func offerDisproven(_ request: RequestID, now: Timestamp) {
     guard let index = entries.firstIndex(where: { $0.state == .offered(request) }) else { return }
     entries[index].offers -= 1
     entries[index].lastOffer = entries[index].previousOffer
+    note(.notTaken, at: index, now)
   }
 
   // MARK: Parts

@@ -319,6 +319,7 @@ package struct OperationJournal: Sendable {
       case .recording, .offered, .inDoubt, .probing, .unresolved:
         // It is on its way, or being looked at: what comes of that is told, but it is not offered again.
         withExtras(at: position) { $0.supersededBy = younger }
+        note(.superseded(by: younger), at: position, now)
       case .settling:
         break
       }

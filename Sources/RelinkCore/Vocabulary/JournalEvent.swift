@@ -113,8 +113,11 @@ public struct JournalEvent: Hashable, Sendable {
     case marked
     /// It was handed over on this link, for the nth time. More than the first is a repetition.
     case offered(Generation, number: Int)
-    /// The link took nothing: the offer did not take place.
+    /// The link took nothing, or called the request off before it could take effect: the offer did not take place.
     case notTaken
+    /// A younger operation with its superseding key is there, while this one is being recorded, out or in doubt: it is not
+    /// offered again.
+    case superseded(by: OperationID)
     /// Its link was lost before an answer.
     case inDoubt(DisconnectReason)
     /// The probe begins to look at the device, on this link.

@@ -29,6 +29,7 @@ extension AuditRecord {
     case .offered(let generation, let number):
       return named("offered", AuditField("generation", generation.rawValue), AuditField("number", number))
     case .notTaken: return named("notTaken")
+    case .superseded(let younger): return named("superseded", AuditField("by", "\(younger)"))
     case .inDoubt(let reason): return named("inDoubt", AuditField("lostTo", reason.rawValue))
     case .probing(let generation):
       return named("probing", AuditField("generation", generation.rawValue))

@@ -162,6 +162,21 @@ import Testing
     #expect(bench.entry(2)?.lastOffer?.lastPossibleEffect == bench.seconds(39))
   }
 
+  @Test mutating func thatAnOfferIsDisprovenIsSeen() {
+    bench.journal.isObserved = true
+    bench.call(1, within: 5)
+    bench.offer()
+    bench.pass(5)
+    bench.journal.offerDisproven(bench.request(1), now: bench.now)
+    bench.fireTimer()
+    let events = bench.journal.takeEvents()
+    #expect(
+      events.map(\.change)
+        == [.recorded, .offered(bench.generation, number: 1), .notTaken, .settled(.notSent(.deadline))])
+    #expect(events.map(\.operation.offers) == [0, 1, 0, 0])
+    #expect(events.map(\.at.monotonic) == [0, 0, 5, 5].map { bench.seconds($0) })
+  }
+
   @Test mutating func whatWasCalledOffLeavesTheDoubtOfTheOfferBefore() {
     bench.call(1, within: 5) { $0.onExpiry = .dropLink }
     bench.offer()
@@ -169,7 +184,7 @@ import Testing
     bench.lose()
     bench.offer()
     bench.pass(4)
-    bench.journal.offerDisproven(bench.request(1))
+    bench.journal.offerDisproven(bench.request(1), now: bench.now)
     bench.fireTimer()
     #expect(bench.outcomes(1) == [bench.doubt(.deadline, until: 1)])
   }

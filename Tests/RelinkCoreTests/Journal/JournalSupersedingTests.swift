@@ -179,6 +179,40 @@ import Testing
     #expect(bench.outcomes(1) == [superseded])
   }
 
+  /// How far an operation has come when a younger one takes its place.
+  enum Stage: CaseIterable { case recording, offered, inDoubt, probing, unresolved }
+
+  @Test(arguments: Stage.allCases)
+  mutating func thatWhatIsOnItsWayWasSupersededIsSeenOnce(_ stage: Stage) {
+    if stage == .recording { bench = JournalBench(durable: true) }
+    bench.journal.isObserved = true
+    switch stage {
+    case .recording:
+      bench.durable(1) { $0.supersedes = "height" }
+      bench.beginCommit()
+    case .offered, .inDoubt, .probing: older(.verified(by: .named("p")))
+    case .unresolved: older(.verified(by: .app))
+    }
+    if stage != .recording { bench.offer() }
+    if [.inDoubt, .probing, .unresolved].contains(stage) { bench.lose() }
+    if stage == .probing { bench.probe() }
+    _ = bench.journal.takeEvents()
+    bench.call(2, .write(level, [2]), id: "op2") { $0.supersedes = "height" }
+    let events = bench.journal.takeEvents()
+    #expect(events.map(\.change) == [.recorded, .superseded(by: byTwo)])
+    #expect(events.map(\.operation.request) == [.write(level, [2]), .write(JournalBench.lock, [1])])
+    #expect(events.last?.operation.state.rawValue == "\(stage)")
+  }
+
+  @Test mutating func whatWaitsHasNoTransitionButItsOutcome() {
+    bench.journal.isObserved = true
+    older()
+    younger()
+    #expect(
+      bench.journal.takeEvents().map(\.change)
+        == [.recorded, .recorded, .settled(.notSent(.superseded(by: byTwo)))])
+  }
+
   @Test mutating func oneThatIsSettlingKeepsItsOutcome() {
     bench = JournalBench(durable: true)
     bench.durable(1) { $0.supersedes = "height" }

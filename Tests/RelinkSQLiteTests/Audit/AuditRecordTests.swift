@@ -92,6 +92,7 @@ struct AuditRecordTests {
     let cases: [(JournalEvent.Change, [String])] = [
       (.recorded, ["change=recorded"]), (.recovered, ["change=recovered"]), (.joined, ["change=joined"]),
       (.marked, ["change=marked"]), (.notTaken, ["change=notTaken"]), (.delivered, ["change=delivered"]),
+      (.superseded(by: try #require(OperationID("b"))), ["change=superseded", "by=b"]),
       (.inDoubt(.supervisionTimeout), ["change=inDoubt", "lostTo=supervisionTimeout"]),
       (.probing(Generation(rawValue: 9)), ["change=probing", "generation=9"]),
       (.judged(.applied, by: "anna"), ["change=judged", "verdict=applied", "by=anna"]),

@@ -167,6 +167,7 @@ final class JournalWatch: AuditSink {
     case .settled(let outcome):
       operation.settled = outcome
       state.open.removeAll { $0 == id }
+    case .superseded: operation.isSuperseded = true
     case .joined, .probing, .delivered, .storeFailed: break
     @unknown default: wrong("goes an unknown way: \(event.change)")
     }
