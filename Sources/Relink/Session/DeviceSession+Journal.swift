@@ -290,10 +290,16 @@ extension DeviceSession {
   /// Does what follows from a word of the store.
   private func follow(_ effects: OperationJournal.StoreEffects) {
     for merge in effects.merged {
-      guard let moved = waiters.removeValue(forKey: merge.from) else { continue }
+      guard var moved = waiters.removeValue(forKey: merge.from) else { continue }
       if let first = moved.first {
         joinedCalls[first.call] = merge.into
-        if let deadline = merge.deadline { setJoinTimer(first.call, deadline) }
+        if let end = merge.end.flatMap(CallResult.Detachment.init) {
+          _ = moved.remove(first.call)
+          forgetJoin(first.call)
+          first.continuation.resume(returning: .detached(end))
+        } else if let deadline = merge.deadline {
+          setJoinTimer(first.call, deadline)
+        }
       }
       for (call, _) in moved.joined { joinedCalls[call] = merge.into }
       waiters[merge.into, default: OperationWaiters()].add(moved)

@@ -317,7 +317,7 @@ extension DeviceSession {
     }
   }
 
-  private func forgetJoin(_ call: OperationNumber) {
+  func forgetJoin(_ call: OperationNumber) {
     if joinedCalls.removeValue(forKey: call) != nil { executor.cancelTimer(joinTimer(call)) }
   }
 

@@ -14,6 +14,17 @@ enum CallResult: Sendable {
     case cancelled
     /// His deadline passed.
     case deadline
+
+    /// Why a caller waits no longer whose call ended for this reason; nil where he goes on waiting for the operation.
+    init?(_ reason: NotSentReason) {
+      if reason == .cancelled {
+        self = .cancelled
+      } else if reason == .deadline {
+        self = .deadline
+      } else {
+        return nil
+      }
+    }
   }
 
   /// The outcome as it is shown and kept; a caller that was let go of has none.

@@ -64,13 +64,16 @@ extension OperationJournal {
     }
     _ = remove(at: index)
     effects.recorded.append(number)
-    if let outcome = entry.extras?.outcome, entry.isSettling {
-      // It was called off meanwhile: that ends the call, and not the operation of an earlier process.
-      if entry.extras?.isTold != true { effects.settled.append(Settlement(number: number, outcome: outcome)) }
-    } else if StoredOperation.fingerprint(of: earlier.request, earlier.idempotency)
+    // Its callers were told something already: to them it is as if they had never asked.
+    guard entry.extras?.isTold != true else { return }
+    if StoredOperation.fingerprint(of: earlier.request, earlier.idempotency)
       == StoredOperation.fingerprint(of: entry.request, entry.idempotency)
     {
-      effects.merged.append(Merge(from: number, into: earlier.number, deadline: entry.deadline))
+      var merge = Merge(from: number, into: earlier.number, deadline: entry.deadline)
+      // It was called off meanwhile: that ends the call, and not the operation of an earlier process, which may have
+      // been done. Whoever joined it waits for that one.
+      if case .notSent(let reason) = entry.extras?.outcome, entry.isSettling { merge.end = reason }
+      effects.merged.append(merge)
       if let position = self.index(of: earlier.number) { note(.joined, at: position, now) }
     } else {
       effects.settled.append(Settlement(number: number, outcome: .notSent(.conflictingID)))

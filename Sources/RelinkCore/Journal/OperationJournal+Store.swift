@@ -185,6 +185,8 @@ extension OperationJournal {
     package var into: OperationNumber
     /// When the call ends, which the operation may outlive.
     package var deadline: MonotonicInstant?
+    /// Whether the call that began it is over already, and why; others may have joined that.
+    package var end: NotSentReason?
   }
 
   /// The batch in flight is committed; `existing` has the rows whose IDs were taken.

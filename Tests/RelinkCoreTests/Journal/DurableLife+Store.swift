@@ -97,7 +97,12 @@ extension DurableLife {
 
   private mutating func follow(_ effects: OperationJournal.StoreEffects) throws {
     for merge in effects.merged {
-      callers[merge.into, default: 0] += callers.removeValue(forKey: merge.from) ?? 0
+      var moved = callers.removeValue(forKey: merge.from) ?? 0
+      let end = calledOff.removeValue(forKey: merge.from)
+      try #require(merge.end.map { NaiveCommand.Kind(Outcome<GATTAnswer>.notSent($0)) } == end)
+      // Whose own wait is over has left; whoever joined him waits for the operation.
+      if merge.end == .cancelled || merge.end == .deadline, moved > 0 { moved -= 1 }
+      callers[merge.into, default: 0] += moved
     }
     for settlement in effects.settled { try tell(settlement) }
   }

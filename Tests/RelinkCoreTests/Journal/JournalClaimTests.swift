@@ -135,6 +135,18 @@ import Testing
     #expect(bench.journal.entries.map(\.number) == [bench.op(-1)])
   }
 
+  /// What an earlier process had may have been done, so nobody is told that it was not sent.
+  @Test mutating func aCallThatIsOverSaysNothingOfTheOpenOne() {
+    leaveBehind()
+    bench.durable(1, .write(level, [3]), id: "op3")
+    bench.cancel(1)
+    let effects = claimed()
+    #expect(
+      effects.merged == [OperationJournal.Merge(from: bench.op(1), into: bench.op(-1), end: .cancelled)])
+    #expect(effects.settled == [])
+    #expect(bench.journal.entries.map(\.number) == [bench.op(-1)])
+  }
+
   @Test mutating func aCallForAnUntoldOneGetsItsOutcome() {
     leaveBehind()
     bench.durable(1, .write(level, [2]), id: "untold")
