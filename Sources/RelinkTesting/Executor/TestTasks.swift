@@ -37,22 +37,28 @@ public final class SpawnedTask<Value: Sendable>: Sendable {
 }
 
 extension ManualExecutor {
-  /// Starts a task that prefers this executor; it runs when the executor runs.
+  /// Starts a task that runs when the executor runs.
+  ///
+  /// Most apps call a session from tasks that do not prefer its executor. Such a task leaves it and comes back at each
+  /// `await`, also inside the session, and others have their turn meanwhile: `isElsewhere` plays that, in the same order
+  /// each time.
   ///
   /// - Parameters:
   ///   - name: What to call it in reports; its place in the source if not given.
+  ///   - isElsewhere: Whether it behaves like a task on another executor instead of preferring this one.
   ///   - file: The file of the caller.
   ///   - line: The line of the caller.
   ///   - operation: What it does. What it awaits must end on this executor too, or the run is not the same each time.
   /// - Returns: The task.
   @discardableResult
   public func spawn<Value: Sendable>(
-    _ name: String? = nil, file: String = #fileID, line: Int = #line,
+    _ name: String? = nil, isElsewhere: Bool = false, file: String = #fileID, line: Int = #line,
     _ operation: @escaping @Sendable () async throws -> Value
   ) -> SpawnedTask<Value> {
     let spawned = SpawnedTask<Value>(name: name ?? "\(file):\(line)")
     let number = taskStarted(spawned.name)
-    let task = Task<Void, Never>(executorPreference: self) {
+    let preference: any TaskExecutor = isElsewhere ? Elsewhere(self) : self
+    let task = Task<Void, Never>(executorPreference: preference) {
       let result: Result<Value, any Error>
       do { result = .success(try await operation()) } catch { result = .failure(error) }
       spawned.ended(result)
@@ -94,5 +100,17 @@ extension ManualExecutor {
     _ operation: @escaping @Sendable () async throws -> Value
   ) throws -> Value {
     try complete(spawn(name, file: file, line: line, operation), within: limit).get()
+  }
+}
+
+/// Another executor than the one that runs its jobs: what is isolated to that one is a hop away.
+private final class Elsewhere: TaskExecutor {
+  private let executor: ManualExecutor
+
+  init(_ executor: ManualExecutor) { self.executor = executor }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    executor.post { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 }

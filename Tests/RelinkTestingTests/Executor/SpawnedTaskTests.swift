@@ -46,6 +46,21 @@ private struct Refused: Error {}
     for _ in 1...20 { #expect(history() == first) }
   }
 
+  /// Between two steps of a task that is elsewhere others have their turn; one that prefers the executor keeps it.
+  @Test(arguments: [false, true]) func aTaskElsewhereLeavesTheExecutorAtEachAwait(_ isElsewhere: Bool) {
+    let journal = Journal()
+    let counter = Counter(on: executor)
+    for name in ["a", "b"] {
+      executor.spawn(name, isElsewhere: isElsewhere) {
+        for _ in 1...2 { journal.note("\(name)\(await counter.increment())") }
+      }
+    }
+    executor.runUntilIdle()
+    #expect(journal.all == (isElsewhere ? ["a1", "b2", "a3", "b4"] : ["a1", "a2", "b3", "b4"]))
+    #expect(executor.foreignJobs == 0)
+    #expect(executor.waitingTasks.isEmpty)
+  }
+
   @Test func childTasksStayOnTheExecutor() throws {
     let counter = Counter(on: executor)
     let sum = try executor.drive {

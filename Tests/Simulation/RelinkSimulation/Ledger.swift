@@ -27,6 +27,8 @@ struct Ledger: Sendable {
     var missingSince: Int?
     /// Callers who wait for it, in the life that lasts.
     var waiting = 0
+    /// Whether its only call was cancelled before it arrived.
+    var neverArrived = false
     /// Its place in the order of calls; calls that nobody put in order share one.
     var place = 0
   }
@@ -39,34 +41,40 @@ struct Ledger: Sendable {
   var tellings = 0
   /// The lives that ended with the power.
   var powerLosses: [(life: Int, at: MonotonicInstant)] = []
-  private var lastPlace = 0
+  private var turn = 0
+
+  /// What is asked for from now on comes after everything before; what is asked for in one turn has no order.
+  mutating func beginTurn() { turn += 1 }
 
   /// A write is asked for, once more or for the first time.
   ///
-  /// - Parameters:
-  ///   - number: Its number.
-  ///   - write: What is asked for.
-  ///   - life: The life of the process.
-  ///   - cameToNothing: Whether nothing is left of what was asked for under this number before.
-  ///   - isTogether: Whether another task asks for it at the same time as the one before: nobody can say who is first.
+  /// - Returns: Whether it takes its place now, because nothing is left of earlier calls.
   mutating func submitted(
-    _ number: UInt64, _ write: Scenario.Write, in life: Int, cameToNothing: Bool = false,
-    isTogether: Bool = false
-  ) {
+    _ number: UInt64, _ write: Scenario.Write, in life: Int, cameToNothing: Bool = false
+  ) -> Bool {
     var entry = entries[number] ?? Entry(write: write)
-    // What came to nothing before takes its place anew: it is asked for now.
-    if entry.submissions.isEmpty || cameToNothing || hasComeToNothing(entry, in: life) {
-      if !isTogether || lastPlace == 0 { lastPlace += 1 }
-      entry.place = lastPlace
-    }
+    let isNew = hasComeToNothing(entry, in: life, cameToNothing)
+    if isNew { entry.place = turn }
+    entry.neverArrived = false
     entry.submissions.append(life)
     entry.waiting += 1
     entries[number] = entry
+    return isNew
   }
 
-  /// Whether nothing is left of the earlier calls of a write.
-  private func hasComeToNothing(_ entry: Entry, in life: Int) -> Bool {
+  /// The only call of a write was cancelled before it arrived.
+  mutating func neverArrived(_ number: UInt64) {
+    guard let entry = entries[number], entry.submissions.count == 1 else { return }
+    entries[number]?.neverArrived = true
+  }
+
+  /// Whether nothing is left of the earlier calls of a write; `hasLatest` says it of those of this life.
+  private func hasComeToNothing(_ entry: Entry, in life: Int, _ hasLatest: Bool) -> Bool {
+    if entry.submissions.isEmpty || entry.neverArrived { return true }
     if entry.submissions.last != life { return entry.missingSince == life - 1 }
+    // What an earlier process left is not undone by a call for which the store could not be read.
+    guard entry.missingSince == life - 1 || entry.submissions.allSatisfy({ $0 == life }) else { return false }
+    if hasLatest { return true }
     guard entry.waiting == 0, case .notSent = entry.tellings.last?.outcome else { return false }
     return true
   }

@@ -28,6 +28,17 @@ extension Scenario {
       calls.append(call(number, crashing: share == 0 ? 2 : 1, &generator))
     }
     calls.sort { ($0.at, $0.number) < ($1.at, $1.number) }
+    drawCallers(&generator)
+  }
+
+  /// In a third of the seeds all callers prefer the session's executor, in a third none does.
+  private mutating func drawCallers(_ generator: inout SeededGenerator) {
+    let (share, crowds) = (generator.next(below: 3), generator.next(below: 2))
+    for index in calls.indices {
+      calls[index].isElsewhere = share == 2 || (share == 1 && generator.next(below: 2) == 0)
+      guard index > 0, calls[index].at == calls[index - 1].at, crowds == 1 else { continue }
+      calls[index].isTogether = generator.next(below: 2) == 0
+    }
   }
 
   private init(seed: UInt64, faults: FaultPlan, storeFaults: StoreFaultPlan) {
@@ -91,9 +102,13 @@ extension Scenario {
         // The second of two numbers is a crash in one seed of four only, so that long lives are tried too.
         generator.next(below: 2) < crashing ? .crash(crash(&generator)) : .notify
       }
-    return Call(
-      number: number, at: at, step: step, within: within,
-      cancelledAfter: generator.next(below: 6) == 0 ? generator.next(in: .zero ... .seconds(5)) : nil)
+    let cancelledAfter: Duration? =
+      switch generator.next(below: 24) {
+      case 0: .zero
+      case 1..<5: generator.next(in: .zero ... .seconds(5))
+      default: nil
+      }
+    return Call(number: number, at: at, step: step, within: within, cancelledAfter: cancelledAfter)
   }
 
   private func clock(_ generator: inout SeededGenerator) -> Step {

@@ -29,6 +29,8 @@ extension Scenario.Call {
       break
     }
     if let cancelledAfter { line += ", cancelled after \(cancelledAfter)" }
+    if isElsewhere { line += ", from elsewhere" }
+    if isTogether { line += ", together with the one before" }
     return line
   }
 }

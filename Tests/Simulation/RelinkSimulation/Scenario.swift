@@ -100,7 +100,12 @@ struct Scenario: Sendable {
     var at: Duration
     var step: Step
     var within: Duration
+    /// After how long the caller is cancelled; zero is before his call has arrived.
     var cancelledAfter: Duration?
+    /// Whether the caller runs on another executor than the session.
+    var isElsewhere = false
+    /// Whether it happens together with the step before, so that nobody can say which was first.
+    var isTogether = false
   }
 
   /// How long the faults of a drawn scenario last.
@@ -132,6 +137,12 @@ struct Scenario: Sendable {
   var resumes = false
   var ends = Scenario.faultPhase
   var calls: [Call] = []
+
+  /// Whether nothing else happens in the turn of a step, so that it finds everything as it was before.
+  func isAlone(_ number: UInt64) -> Bool {
+    guard let index = calls.firstIndex(where: { $0.number == number }) else { return true }
+    return !calls[index].isTogether && (index + 1 == calls.count || !calls[index + 1].isTogether)
+  }
 
   /// What is written by a call, if it is a write.
   func write(_ number: UInt64) -> Write? {

@@ -6,6 +6,7 @@ internal import RelinkTesting
 extension Simulation {
   func start(_ call: Scenario.Call) {
     say("step \(call.text)")
+    if !call.isTogether { ledger.withLock { $0.beginTurn() } }
     switch call.step {
     case .notify: beat()
     case .changeTable: changeTable()
@@ -21,11 +22,11 @@ extension Simulation {
       // While there is no process nobody calls.
       if let life = current, let task = start(call, in: life) { cancelLater(task, call) }
     }
-    executor.run()
   }
 
   private func cancelLater(_ task: SpawnedTask<Void>, _ call: Scenario.Call) {
     guard let after = call.cancelledAfter else { return }
+    if after == .zero { return task.cancel() }
     executor.setTimer(TimerID(owner: task, number: 0), at: executor.now.advanced(by: after)) {
       task.cancel()
     }
@@ -44,25 +45,28 @@ extension Simulation {
       guard let write = writes[number], mayAskAgain(for: number, write, in: life) else { return nil }
       return submit(number, write, call, in: life)
     case .connect:
-      return executor.spawn("connect \(call.number)") {
+      return executor.spawn("connect \(call.number)", isElsewhere: call.isElsewhere) {
         try await session.connect(within: .after(call.within))
       }
     case .disconnect:
-      return executor.spawn("disconnect \(call.number)") {
+      return executor.spawn("disconnect \(call.number)", isElsewhere: call.isElsewhere) {
         await session.disconnect()
         // The app changes its mind; operations that are refused until then were told so.
         try await session.connect(within: .after(call.within))
       }
-    case .subscribe: return executor.spawn("subscribe \(call.number)") { [self] in await takeOneValue(life) }
+    case .subscribe:
+      return executor.spawn("subscribe \(call.number)", isElsewhere: call.isElsewhere) { [self] in
+        await takeOneValue(life)
+      }
     case .listen:
-      return executor.spawn("listen \(call.number)") { [self] in
+      return executor.spawn("listen \(call.number)", isElsewhere: call.isElsewhere) { [self] in
         let recorder = EventRecorder()
         views.withLock { $0.append((call, life, recorder)) }
         // Some keep up, and some have room for two events.
         await recorder.record(from: session.events(buffering: .newest(call.number % 2 == 0 ? 1000 : 2)))
       }
     case .watchJournal:
-      return executor.spawn("watch \(call.number)") {
+      return executor.spawn("watch \(call.number)", isElsewhere: call.isElsewhere) {
         var taken = 0
         for await _ in await session.journalEvents(buffering: .newest(call.number % 2 == 0 ? 100 : 2)) {
           taken += 1
@@ -70,13 +74,16 @@ extension Simulation {
         }
       }
     case .exclusive:
-      return executor.spawn("exclusive \(call.number)") {
+      return executor.spawn("exclusive \(call.number)", isElsewhere: call.isElsewhere) {
         try await session.withLink(within: .after(call.within)) { scope in
           _ = try await scope.read(Scenario.setting)
           _ = try await scope.read(Scenario.vault)
         }
       }
-    case .resolve: return executor.spawn("resolve \(call.number)") { [self] in await resolve(in: life) }
+    case .resolve:
+      return executor.spawn("resolve \(call.number)", isElsewhere: call.isElsewhere) { [self] in
+        await resolve(in: life)
+      }
     case .notify, .changeTable, .stale, .cut, .crash, .suspend, .setClock: return nil
     }
   }
@@ -87,7 +94,7 @@ extension Simulation {
   private func ask(
     _ call: Scenario.Call, in life: Life, _ body: @escaping @Sendable (Deadline) async throws -> Void
   ) -> SpawnedTask<Void> {
-    let task = executor.spawn("call \(call.number)") { [self] in
+    let task = executor.spawn("call \(call.number)", isElsewhere: call.isElsewhere) { [self] in
       let limit = executor.now.advanced(by: call.within)
       do {
         try await body(.after(call.within))
@@ -108,22 +115,25 @@ extension Simulation {
 
   @discardableResult
   func submit(
-    _ number: UInt64, _ write: Scenario.Write, _ call: Scenario.Call, in life: Life, isTogether: Bool = false
+    _ number: UInt64, _ write: Scenario.Write, _ call: Scenario.Call, in life: Life
   ) -> SpawnedTask<Void> {
-    let isFirst = ledger.withLock { ledger in
-      ledger.submitted(
-        number, write, in: life.number, cameToNothing: life.watch.cameToNothing(number),
-        isTogether: isTogether)
-      return ledger.entries[number]?.submissions.count == 1
+    let (isNew, isFirst) = ledger.withLock { ledger in
+      let isNew = ledger.submitted(
+        number, write, in: life.number, cameToNothing: life.watch.cameToNothing(number))
+      return (isNew, ledger.entries[number]?.submissions.count == 1)
     }
-    if isFirst, case .ready(let readiness) = life.session.snapshot().state {
-      life.births.withLock { $0[number] = readiness.generation }
+    if isNew {
+      var generation: Generation?
+      if scenario.isAlone(call.number), case .ready(let readiness) = life.session.snapshot().state {
+        generation = readiness.generation
+      }
+      life.births.withLock { $0[number] = generation }
     }
     // One that joins waits for the first one's deadline. A commit may take a second longer.
     let grace: Duration = write.isDurable ? .seconds(1) : .zero
     let limit = isFirst ? executor.now.advanced(by: call.within + grace) : nil
     let handle = Locked<PendingOperation?>(nil)
-    let task = executor.spawn("write \(number)") { [self] in
+    let task = executor.spawn("write \(number)", isElsewhere: call.isElsewhere) { [self] in
       await withTaskCancellationHandler {
         do {
           let outcome = try await outcome(number, write, call, in: life, handle)
@@ -134,6 +144,8 @@ extension Simulation {
           } else if !write.hasID || (error.code != .cancelled && error.code != .deadlineExceeded) {
             // Only a caller who waited together with others may go without an outcome.
             note("write \(number) has no outcome: \(error)")
+          } else if call.cancelledAfter == .zero, case .unknown = life.watch.fate(of: number) {
+            ledger.withLock { $0.neverArrived(number) }
           }
         } catch { note("write \(number) threw \(error)") }
       } onCancel: {

@@ -69,14 +69,14 @@ extension Simulation {
       ledger.entries.filter { $0.value.write.isDurable && $0.value.write.hasID && $0.value.tellings.isEmpty }
         .map(\.key).sorted()
     }
-    var isTogether = false
+    // Each from a task of its own, so that nobody can say which comes first.
+    ledger.withLock { $0.beginTurn() }
     for number in open where (number + UInt64(life.number)) % 3 != 0 {
       guard let write = writes[number] else { continue }
       let call = Scenario.Call(
         number: number, at: MonotonicInstant.zero.duration(to: executor.now), step: .again(number),
-        within: .seconds(20))
-      submit(number, write, call, in: life, isTogether: isTogether)
-      isTogether = true
+        within: .seconds(20), isElsewhere: (number + UInt64(life.number)) % 3 == 1)
+      submit(number, write, call, in: life)
     }
   }
 

@@ -92,7 +92,7 @@ public final class Simulation: Sendable {
     begin()
     arm()
     for call in scenario.calls {
-      pass(until: call.at)
+      if !call.isTogether { pass(until: call.at) }
       start(call)
     }
     pass(until: scenario.ends)
