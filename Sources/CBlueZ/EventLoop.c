@@ -63,8 +63,9 @@ int relink_eventfd_signal(int descriptor) {
   return written < 0 ? -errno : 0;
 }
 
-int relink_timerfd_create(void) {
-  return checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+int relink_timerfd_create(int counts_suspend) {
+  const clockid_t clock = counts_suspend ? CLOCK_BOOTTIME : CLOCK_MONOTONIC;
+  return checked(timerfd_create(clock, TFD_CLOEXEC | TFD_NONBLOCK));
 }
 
 int relink_timerfd_arm(int descriptor, int64_t nanoseconds) {

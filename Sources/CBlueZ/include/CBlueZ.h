@@ -36,8 +36,9 @@ int relink_epoll_wait(int epoll, struct relink_event *events, int capacity, int 
 int relink_eventfd_create(void);
 int relink_eventfd_signal(int descriptor);
 
-int relink_timerfd_create(void);
-/// Fires at this instant of CLOCK_MONOTONIC, or at once if it has passed.
+/// A timer on CLOCK_BOOTTIME where it counts suspended time, on CLOCK_MONOTONIC otherwise.
+int relink_timerfd_create(int counts_suspend);
+/// Fires at this instant of its clock, or at once if it has passed.
 int relink_timerfd_arm(int descriptor, int64_t nanoseconds);
 
 /// Nanoseconds of CLOCK_MONOTONIC, CLOCK_BOOTTIME and CLOCK_REALTIME.

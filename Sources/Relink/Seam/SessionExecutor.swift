@@ -5,6 +5,9 @@ public import RelinkCore
 /// It is the session's only source of time. A transport supplies it, for the life of the transport. Implementations
 /// run one job at a time in the order in which the jobs came, serve as serial and as task executor through
 /// `runSynchronously(isolatedTo:taskExecutor:)`, and implement `isIsolatingCurrentContext()` or `checkIsolated()`.
+///
+/// Timers run on two clocks under one set of IDs. What a radio does is timed on the monotonic clock, which stands still
+/// while the system is suspended; how long a caller waits is timed on boot time, which goes on.
 public protocol SessionExecutor: SerialExecutor, TaskExecutor {
   /// The monotonic clock. May be read on any thread.
   var now: MonotonicInstant { get }
@@ -27,8 +30,15 @@ public protocol SessionExecutor: SerialExecutor, TaskExecutor {
 
   /// Runs `fire` on the executor at `instant` or soon after; it takes the place of an earlier timer of the same ID.
   ///
-  /// To be called on the executor.
+  /// Time that the system is suspended does not count. To be called on the executor.
   func setTimer(_ id: TimerID, at instant: MonotonicInstant, _ fire: @escaping @Sendable () -> Void)
+
+  /// Runs `fire` on the executor when the clock of ``Timestamp/bootTime`` has come to `instant`, in nanoseconds, or soon
+  /// after; it takes the place of an earlier timer of the same ID, on either clock.
+  ///
+  /// Time that the system is suspended counts: a timer whose instant was slept through fires when the system is awake
+  /// again; it does not wake the system. To be called on the executor.
+  func setTimer(_ id: TimerID, atBootTime instant: Int64, _ fire: @escaping @Sendable () -> Void)
 
   /// Forgets a timer; one that has fired or never was is no error. To be called on the executor.
   func cancelTimer(_ id: TimerID)

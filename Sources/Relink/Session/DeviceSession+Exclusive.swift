@@ -116,20 +116,20 @@ extension DeviceSession {
     let turn = ExclusiveTurn(of: self)
     lastOperation += 1
     let number = OperationNumber(rawValue: lastOperation)
-    let now = executor.now
-    let deadline = limit.instant(from: now, default: configuration.deadlines.operation)
+    let now = executor.timestamp()
+    let deadline = limit.bootTime(from: now, default: configuration.deadlines.operation)
     let timer = timerID(Self.firstTurnTimer + Int(clamping: number.rawValue))
     let granted = await withTaskCancellationHandler {
       await withCheckedContinuation { (continuation: ExclusiveTurns.Continuation) in
         // The way here may leave the executor; a cancellation of that time found nothing to cancel.
         guard !Task.isCancelled else { return continuation.resume(returning: .failure(.noTurn(.cancelled))) }
-        switch machine.workArrived(now: now) {
+        switch machine.workArrived(now: now.monotonic) {
         case .refuse(let reason): return continuation.resume(returning: .failure(.noTurn(reason)))
         case .wait(let actions): perform(actions)
         }
         exclusive.add(number, turn, continuation)
         if let deadline {
-          executor.setTimer(timer, at: deadline) { [weak self] in
+          executor.setTimer(timer, atBootTime: deadline) { [weak self] in
             self?.assumeIsolated { $0.endTurn(number, .noTurn(.deadline)) }
           }
         }

@@ -295,7 +295,7 @@ extension DeviceSession {
 
   /// The operation has a deadline of its own, which may be later.
   func setJoinTimer(_ call: OperationNumber, _ deadline: MonotonicInstant) {
-    executor.setTimer(joinTimer(call), at: deadline) { [weak self] in
+    executor.setTimer(joinTimer(call), atBootTime: operations.bootTime(of: deadline)) { [weak self] in
       self?.assumeIsolated { $0.callEnded(call, .deadline) }
     }
   }
@@ -335,7 +335,8 @@ extension DeviceSession {
   }
 
   func setJournalTimer(_ instant: MonotonicInstant) {
-    executor.setTimer(timerID(Self.journalTimer), at: instant) { [weak self] in
+    executor.setTimer(timerID(Self.journalTimer), atBootTime: operations.bootTime(of: instant)) {
+      [weak self] in
       self?.assumeIsolated { $0.journalTimerFired() }
     }
   }
@@ -343,7 +344,7 @@ extension DeviceSession {
   private func journalTimerFired() {
     let now = executor.timestamp()
     operations.noteSuspension(now)
-    for request in operations.outstandingRequests(overdueAt: now.monotonic) { callOff(request) }
+    for request in operations.outstandingRequests(overdueAt: operations.limitClock(now)) { callOff(request) }
     let (expired, next) = operations.timerFired(now: now)
     if let next { setJournalTimer(next) }
     for settlement in expired.compactMap(\.settlement) { settle(settlement) }

@@ -63,11 +63,20 @@ extension DeviceSession {
       perform(machine.adapterChanged(transport.adapterState(for: device), now: executor.now))
     case .setTimer(let timer, let instant):
       executor.setTimer(timerID(timer.rawValue), at: instant) { [weak self] in
-        self?.assumeIsolated { $0.perform($0.machine.timerFired(timer, now: $0.executor.now)) }
+        self?.assumeIsolated { $0.machineTimerFired(timer) }
+      }
+    case .setConnectTimer(let instant):
+      let timer = SessionStateMachine.Timer.connect
+      executor.setTimer(timerID(timer.rawValue), atBootTime: instant) { [weak self] in
+        self?.assumeIsolated { $0.machineTimerFired(timer) }
       }
     case .cancelTimer(let timer):
       executor.cancelTimer(timerID(timer.rawValue))
     }
+  }
+
+  private func machineTimerFired(_ timer: SessionStateMachine.Timer) {
+    perform(machine.timerFired(timer, now: executor.timestamp()))
   }
 
   /// Lets go of everything that belongs to the link in use: it is gone, or about to be closed.

@@ -138,8 +138,8 @@ public actor DeviceSession {
   public func connect(within limit: Deadline = .default) async throws(RelinkError) -> Readiness {
     lastConnectWaiter += 1
     let id = ConnectWaiterID(rawValue: lastConnectWaiter)
-    let now = executor.now
-    let deadline = limit.instant(from: now, default: configuration.deadlines.connect)
+    let now = executor.timestamp()
+    let deadline = limit.bootTime(from: now, default: configuration.deadlines.connect)
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         // The way here may leave the executor; a cancellation of that time found nothing to cancel.
@@ -147,7 +147,7 @@ public actor DeviceSession {
           return continuation.resume(returning: SessionStateMachine.ConnectResult.cancelled)
         }
         connectWaiters[id] = continuation
-        perform(machine.connectRequested(id, deadline: deadline, now: now))
+        perform(machine.connectRequested(id, deadline: deadline, now: now.monotonic))
       }
     } onCancel: {
       executor.post { self.assumeIsolated { $0.connectCancelled(id) } }

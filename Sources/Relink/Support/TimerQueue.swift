@@ -1,38 +1,44 @@
-package import RelinkCore
-
-/// The timers of one executor: set, cancelled and fired by ID, in the order of their instants.
+/// The timers of one clock: set, cancelled and fired by ID, in the order of their instants, in nanoseconds.
 ///
 /// A binary heap with the position of each timer beside it, so that a cancelled or replaced timer leaves nothing
 /// behind. Each operation costs O(log n).
 package struct TimerQueue {
   private struct Entry {
-    var instant: MonotonicInstant
-    /// Breaks ties, so that timers of one instant fire in the order in which they were set.
-    var sequence: UInt64
+    var rank: Rank
     var id: TimerID
     var fire: @Sendable () -> Void
   }
 
+  /// The place of a timer among the others.
+  package struct Rank: Hashable, Comparable {
+    /// When it is due.
+    package var instant: Int64
+    /// Breaks ties, so that timers of one instant fire in the order in which they were set.
+    package var sequence: UInt64
+
+    package static func < (left: Rank, right: Rank) -> Bool {
+      (left.instant, left.sequence) < (right.instant, right.sequence)
+    }
+  }
+
   private var heap: [Entry] = []
   private var positions: [TimerID: Int] = [:]
-  private var sequence: UInt64 = 0
 
   package init() {}
 
   /// How many timers are set.
   package var count: Int { heap.count }
 
-  /// When the first of them is due.
-  package var next: MonotonicInstant? { heap.first?.instant }
+  /// The place of the first of them.
+  package var first: Rank? { heap.first?.rank }
 
   /// Sets a timer in place of one of the same ID, which is returned.
   @discardableResult
   package mutating func set(
-    _ id: TimerID, at instant: MonotonicInstant, _ fire: @escaping @Sendable () -> Void
+    _ id: TimerID, _ rank: Rank, _ fire: @escaping @Sendable () -> Void
   ) -> (@Sendable () -> Void)? {
     let replaced = cancel(id)
-    sequence += 1
-    heap.append(Entry(instant: instant, sequence: sequence, id: id, fire: fire))
+    heap.append(Entry(rank: rank, id: id, fire: fire))
     positions[id] = heap.count - 1
     siftUp(heap.count - 1)
     return replaced
@@ -41,15 +47,15 @@ package struct TimerQueue {
   /// Forgets a timer and returns it, so that what dies with it does so outside the queue.
   @discardableResult
   package mutating func cancel(_ id: TimerID) -> (@Sendable () -> Void)? {
-    guard let position = positions.removeValue(forKey: id) else { return nil }
+    guard !heap.isEmpty, let position = positions.removeValue(forKey: id) else { return nil }
     let cancelled = heap[position].fire
     removeEntry(at: position)
     return cancelled
   }
 
   /// Takes out the first timer that is due at `now`.
-  package mutating func popDue(_ now: MonotonicInstant) -> (@Sendable () -> Void)? {
-    guard let first = heap.first, first.instant <= now else { return nil }
+  package mutating func popDue(_ now: Int64) -> (@Sendable () -> Void)? {
+    guard let first = heap.first, first.rank.instant <= now else { return nil }
     positions[first.id] = nil
     removeEntry(at: 0)
     return first.fire
@@ -68,7 +74,7 @@ package struct TimerQueue {
   }
 
   private func precedes(_ left: Int, _ right: Int) -> Bool {
-    (heap[left].instant, heap[left].sequence) < (heap[right].instant, heap[right].sequence)
+    heap[left].rank < heap[right].rank
   }
 
   private mutating func siftUp(_ start: Int) {

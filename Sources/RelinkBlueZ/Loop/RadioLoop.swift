@@ -24,6 +24,7 @@ public final class RadioLoop: SessionExecutor {
   private let epoll: OwnedDescriptor
   private let wakeUp: OwnedDescriptor
   private let timer: OwnedDescriptor
+  private let bootTimer: OwnedDescriptor
   private let inbox = Locked(Inbox())
   /// Whether `inbox` has something for the loop: a look that costs no lock.
   private let inboxFilled = Atomic<Bool>(false)
@@ -34,8 +35,9 @@ public final class RadioLoop: SessionExecutor {
   private let isAsleep = Atomic<Bool>(false)
 
   private var queue = WorkQueue()
-  private var timers = TimerQueue()
-  private var armedTimer = MonotonicInstant.distantFuture
+  private var timers = ExecutorTimers()
+  /// When `timer` and `bootTimer` fire, on their own clocks.
+  private var armed = (monotonic: Int64.max, boot: Int64.max)
   private var table = DescriptorTable()
   private var isStopping = false
 
@@ -48,10 +50,11 @@ public final class RadioLoop: SessionExecutor {
   public init() throws(RelinkError) {
     epoll = try RadioLoop.own(relink_epoll_create(), "epoll_create1")
     wakeUp = try RadioLoop.own(relink_eventfd_create(), "eventfd")
-    timer = try RadioLoop.own(relink_timerfd_create(), "timerfd_create")
+    timer = try RadioLoop.own(relink_timerfd_create(0), "timerfd_create")
+    bootTimer = try RadioLoop.own(relink_timerfd_create(1), "timerfd_create")
     // Edge-triggered, so that neither has to be read: each signal and each expiry is one event.
     let events = UInt32(RELINK_READABLE) | UInt32(truncatingIfNeeded: RELINK_EDGE)
-    for own in [wakeUp.rawValue, timer.rawValue] {
+    for own in [wakeUp.rawValue, timer.rawValue, bootTimer.rawValue] {
       let result = relink_epoll_add(epoll.rawValue, own, events, UInt64(own))
       if result < 0 { throw RelinkError.system("epoll_ctl", -result) }
     }
@@ -146,12 +149,25 @@ public final class RadioLoop: SessionExecutor {
 
   // MARK: Timers
 
-  /// Runs `fire` at `instant` or soon after, in place of an earlier timer of the same ID.
+  /// Runs `fire` at `instant` of `CLOCK_MONOTONIC` or soon after, in place of an earlier timer of the same ID.
   ///
   /// To be called on the loop.
   public func setTimer(_ id: TimerID, at instant: MonotonicInstant, _ fire: @escaping @Sendable () -> Void) {
+    set(id, on: .monotonic, at: instant.nanoseconds, fire)
+  }
+
+  /// Runs `fire` at `instant` of `CLOCK_BOOTTIME` or soon after, in place of an earlier timer of the same ID.
+  ///
+  /// One that was slept through fires when the system is awake again. To be called on the loop.
+  public func setTimer(_ id: TimerID, atBootTime instant: Int64, _ fire: @escaping @Sendable () -> Void) {
+    set(id, on: .boot, at: instant, fire)
+  }
+
+  private func set(
+    _ id: TimerID, on clock: ExecutorTimers.Clock, at instant: Int64, _ fire: @escaping @Sendable () -> Void
+  ) {
     checkIsolated()
-    let replaced = timers.set(id, at: instant, fire)
+    let replaced = timers.set(id, on: clock, at: instant, fire)
     withExtendedLifetime(replaced) {}
   }
 
@@ -164,18 +180,26 @@ public final class RadioLoop: SessionExecutor {
   }
 
   /// Only an earlier deadline costs a system call; one that has become later is found out when the old one fires.
-  private func armTimer() {
-    guard let next = timers.next, next < armedTimer else { return }
-    armedTimer = next
-    _ = relink_timerfd_arm(timer.rawValue, next.nanoseconds)
+  private func armTimers() {
+    if let next = timers.next(on: .monotonic), next < armed.monotonic {
+      armed.monotonic = next
+      _ = relink_timerfd_arm(timer.rawValue, next)
+    }
+    if let next = timers.next(on: .boot), next < armed.boot {
+      armed.boot = next
+      _ = relink_timerfd_arm(bootTimer.rawValue, next)
+    }
   }
 
-  private func fireTimers() {
-    armedTimer = .distantFuture
-    let now = now
+  private func fireTimers(on clock: ExecutorTimers.Clock) {
+    let now: Int64
+    switch clock {
+    case .monotonic: (armed.monotonic, now) = (.max, relink_clock_monotonic())
+    case .boot: (armed.boot, now) = (.max, relink_clock_boot())
+    }
     // A timer that sets itself again at once waits for the next round.
-    var remaining = timers.count
-    while remaining > 0, let fire = timers.popDue(now) {
+    var remaining = timers.count(on: clock)
+    while remaining > 0, let fire = timers.popDue(now, on: clock) {
       remaining -= 1
       fire()
     }
@@ -301,7 +325,7 @@ public final class RadioLoop: SessionExecutor {
     withUnsafeTemporaryAllocation(of: relink_event.self, capacity: RadioLoop.eventCapacity) { events in
       while true {
         runJobs()
-        armTimer()
+        armTimers()
         let step = nextStep()
         if step == .end { break }
         let count = relink_epoll_wait(
@@ -352,7 +376,7 @@ public final class RadioLoop: SessionExecutor {
 
   private func finish() -> Step {
     table.registrations.forEach(close)
-    var forgotten = TimerQueue()
+    var forgotten = ExecutorTimers()
     swap(&forgotten, &timers)
     withExtendedLifetime(forgotten) {}
     return inbox.withLock { inbox in
@@ -367,7 +391,9 @@ public final class RadioLoop: SessionExecutor {
     if let handler = table.handler(tag: event.tag) {
       handler.descriptorReady(DescriptorEvents(rawValue: event.events))
     } else if event.tag == UInt64(timer.rawValue) {
-      fireTimers()
+      fireTimers(on: .monotonic)
+    } else if event.tag == UInt64(bootTimer.rawValue) {
+      fireTimers(on: .boot)
     }
   }
 }

@@ -89,8 +89,9 @@ extension OperationJournal {
   private mutating func countPoisoning(
     at index: Int, _ reason: DisconnectReason, isAlone: Bool, now: Timestamp
   ) -> Bool {
-    let offeredAt = entries[index].lastOffer?.at.monotonic ?? now.monotonic
-    let isSoon = offeredAt.duration(to: now.monotonic) <= policy.poisonInterval
+    // Suspended time counts: what is found lost after a sleep was not lost over this operation.
+    let offeredAt = entries[index].lastOffer?.at.bootTime ?? now.bootTime
+    let isSoon = .nanoseconds(now.bootTime &- offeredAt) <= policy.poisonInterval
     guard isAlone, reason.blamesRequest(isSoon: isSoon) else {
       if entries[index].extras != nil { withExtras(at: index) { $0.poisonings = 0 } }
       return false
@@ -135,15 +136,16 @@ extension OperationJournal {
   ) -> (expired: [Abandonment], timer: MonotonicInstant?) {
     noteSuspension(now)
     armed = nil
+    let present = limitClock(now)
     var expired: [Abandonment] = []
     for number in entries.map(\.number) {
-      guard let index = index(of: number), let due = entries[index].nextInstant, due <= now.monotonic else {
+      guard let index = index(of: number), let due = entries[index].nextInstant, due <= present else {
         continue
       }
       let entry = entries[index]
       if entry.isSettling {
         expired.append(Abandonment(settlement: toldAtLast(at: index, now: now)))
-      } else if let deadline = entry.deadline, deadline <= now.monotonic {
+      } else if let deadline = entry.deadline, deadline <= present {
         expired.append(expire(at: index, now: now))
       } else if entry.state == .queued || entry.state == .recording {
         expired.append(abandon(at: index, notSent: .expired, doubt: .expired, now: now))
@@ -209,7 +211,9 @@ extension OperationJournal {
       if entries[index].extras != nil {
         withExtras(at: index) {
           $0.offerBefore = $0.offerBefore?.advanced(by: shift)
-          $0.settleLimit = $0.settleLimit?.advanced(by: shift)
+          // The store slept as well: it gets the time of a commit, and is not blamed for the night.
+          let grace = now.monotonic.advanced(by: Self.settleGrace)
+          $0.settleLimit = $0.settleLimit.map { max($0.advanced(by: shift), min($0, grace)) }
         }
       }
     }
@@ -217,6 +221,17 @@ extension OperationJournal {
     armed = nil
     want(timer: nextInstant)
     return slept > 0
+  }
+
+  /// A reading of the clock that the journal's limits are on: the monotonic one, put forward by what the system was
+  /// suspended and nobody has noted yet.
+  package func limitClock(_ now: Timestamp) -> MonotonicInstant {
+    MonotonicInstant(nanoseconds: now.bootTime).advanced(by: .nanoseconds(0 &- suspended))
+  }
+
+  /// When a limit of the journal is reached, in nanoseconds of boot time; a suspension does not change it.
+  package func bootTime(of limit: MonotonicInstant) -> Int64 {
+    limit.advanced(by: .nanoseconds(suspended)).nanoseconds
   }
 
   // MARK: Parts

@@ -2,9 +2,10 @@
 extension SessionStateMachine {
   /// The app calls `connect()`.
   ///
-  /// It does not wait for a delay after failures: who asks now gets an attempt now.
+  /// It does not wait for a delay after failures: who asks now gets an attempt now. Its deadline is in nanoseconds of boot
+  /// time.
   package mutating func connectRequested(
-    _ waiter: ConnectWaiterID, deadline: MonotonicInstant?, now: MonotonicInstant
+    _ waiter: ConnectWaiterID, deadline: Int64?, now: MonotonicInstant
   ) -> [Action] {
     switch state {
     case .ended: return [.resume([waiter], .ended)]
@@ -136,7 +137,7 @@ extension SessionStateMachine {
 
   func armConnectTimer() -> [Action] {
     guard let first = waiters.compactMap(\.deadline).min() else { return [] }
-    return [.setTimer(.connect, at: first)]
+    return [.setConnectTimer(atBootTime: first)]
   }
 }
 

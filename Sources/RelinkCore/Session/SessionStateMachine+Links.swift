@@ -82,7 +82,8 @@ extension SessionStateMachine {
   }
 
   /// A timer went off.
-  package mutating func timerFired(_ timer: Timer, now: MonotonicInstant) -> [Action] {
+  package mutating func timerFired(_ timer: Timer, now moment: Timestamp) -> [Action] {
+    let now = moment.monotonic
     switch timer {
     case .backoff:
       if let until = backoffUntil, until > now { return [.setTimer(.backoff, at: until)] }
@@ -98,7 +99,7 @@ extension SessionStateMachine {
       guard now >= limit else { return [.setTimer(.preparation, at: limit)] }
       return preparationFailed(on: preparing.link, LinkLoss(.preparationTimeout), inDoubt: 0, now: now)
     case .connect:
-      let expired = waiters.filter { $0.deadline.map { $0 <= now } ?? false }.map(\.id)
+      let expired = waiters.filter { $0.deadline.map { $0 <= moment.bootTime } ?? false }.map(\.id)
       waiters.removeAll { expired.contains($0.id) }
       return (expired.isEmpty ? [] : [.resume(expired, .deadlineExceeded)]) + armConnectTimer()
     }

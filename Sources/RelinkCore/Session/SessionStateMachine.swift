@@ -74,7 +74,8 @@ package struct SessionStateMachine: Sendable {
 
   struct ConnectWaiter: Hashable {
     var id: ConnectWaiterID
-    var deadline: MonotonicInstant?
+    /// In nanoseconds of boot time: a caller waits also while the system is suspended.
+    var deadline: Int64?
   }
 
   var state: State = .idle(.neverAsked)
@@ -144,6 +145,8 @@ package struct SessionStateMachine: Sendable {
     case askAdapterState
     /// Set a timer.
     case setTimer(Timer, at: MonotonicInstant)
+    /// Set the timer for the callers of `connect()`, which counts suspended time.
+    case setConnectTimer(atBootTime: Int64)
     /// Forget a timer.
     case cancelTimer(Timer)
   }

@@ -76,7 +76,8 @@ public struct Timestamp: Hashable, Sendable {
 
 /// How long a caller is ready to wait.
 ///
-/// There is always a bound unless ``never`` is written out.
+/// There is always a bound unless ``never`` is written out. Time that the system is suspended counts: a wait that ended
+/// meanwhile is over as soon as it is awake again.
 @nonexhaustive
 public enum Deadline: Hashable, Sendable {
   /// The session's own default, from its configuration.
@@ -93,6 +94,12 @@ public enum Deadline: Hashable, Sendable {
 
   /// This many milliseconds from now.
   public static func milliseconds(_ count: Int) -> Deadline { .after(.milliseconds(count)) }
+
+  /// When the wait ends on the clock that counts suspended time, in nanoseconds, or nil where there is no bound.
+  package func bootTime(from now: Timestamp, default span: Duration) -> Int64? {
+    let start = MonotonicInstant(nanoseconds: now.bootTime)
+    return instant(from: start, default: span)?.nanoseconds
+  }
 
   /// The instant at which the wait ends, or nil where there is no bound.
   package func instant(from now: MonotonicInstant, default span: Duration) -> MonotonicInstant? {

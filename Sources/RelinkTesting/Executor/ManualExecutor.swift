@@ -2,8 +2,8 @@ public import Relink
 
 /// An executor that only queues: nothing runs, and no time passes, until the test says so.
 ///
-/// It has three virtual clocks, which move when the test moves them, and timers on the monotonic one. The same program
-/// runs in the same order each time. It makes no threads and knows no real time.
+/// It has three virtual clocks, which move when the test moves them, and timers on the monotonic one and on boot time. The
+/// same program runs in the same order each time. It makes no threads and knows no real time.
 ///
 /// It is bound to one thread: the one that made it, and from then on the latest one that ran it. What that thread calls
 /// counts as isolated to the executor, also between runs, so that synchronous test code may use what belongs to it. A
@@ -18,12 +18,13 @@ public final class ManualExecutor: SessionExecutor {
     var inbox: [Item] = []
     /// Jobs that are next, the first of them last: taken from the end, so that a job leaves no reference behind.
     var outbox: [Item] = []
-    var timers = TimerQueue()
+    var timers = ExecutorTimers()
     var now: MonotonicInstant
     var bootTime: Int64
     var wall: Int64
     var bootID: String? = "boot 1"
     var isWallClockRight = true
+    var timestamp: Timestamp { Timestamp(monotonic: now, bootTime: bootTime, wall: wall) }
     var jobsInThisInstant = 0
     var foreignJobs = 0
     var hasLivelock = false
@@ -64,7 +65,7 @@ public final class ManualExecutor: SessionExecutor {
   ///
   /// May be read on any thread.
   public func timestamp() -> Timestamp {
-    state.withLock { Timestamp(monotonic: $0.now, bootTime: $0.bootTime, wall: $0.wall) }
+    state.withLock { $0.timestamp }
   }
 
   /// The name of this start of the simulated machine; a test that restarts the machine gives it another.
@@ -102,10 +103,28 @@ public final class ManualExecutor: SessionExecutor {
   ///   - instant: When it is due; one that is past fires in the next run.
   ///   - fire: What to run.
   public func setTimer(_ id: TimerID, at instant: MonotonicInstant, _ fire: @escaping @Sendable () -> Void) {
+    set(id, on: .monotonic, at: instant.nanoseconds, fire)
+  }
+
+  /// Runs `fire` when boot time has come to `instant`; takes the place of an earlier timer of the same ID.
+  ///
+  /// Boot time goes on while the virtual machine is suspended: a timer that is due then fires in the next run.
+  ///
+  /// - Parameters:
+  ///   - id: The name of the timer.
+  ///   - instant: When it is due, in nanoseconds of boot time; one that is past fires in the next run.
+  ///   - fire: What to run.
+  public func setTimer(_ id: TimerID, atBootTime instant: Int64, _ fire: @escaping @Sendable () -> Void) {
+    set(id, on: .boot, at: instant, fire)
+  }
+
+  private func set(
+    _ id: TimerID, on clock: ExecutorTimers.Clock, at instant: Int64, _ fire: @escaping @Sendable () -> Void
+  ) {
     let here = ThreadIdentity.current
     let replaced = state.withLock {
       if $0.owner != here { $0.foreignJobs += 1 }
-      return $0.timers.set(id, at: instant, fire)
+      return $0.timers.set(id, on: clock, at: instant, fire)
     }
     withExtendedLifetime(replaced) {}
   }
@@ -151,8 +170,10 @@ public final class ManualExecutor: SessionExecutor {
   /// How many timers are set.
   public var timerCount: Int { state.withLock { $0.timers.count } }
 
-  /// When the first timer is due; nil where none is set.
-  public var nextTimer: MonotonicInstant? { state.withLock { $0.timers.next } }
+  /// When the first timer is due, on the monotonic clock; nil where none is set.
+  ///
+  /// One that runs on boot time comes earlier by the time that the virtual machine is suspended before it.
+  public var nextTimer: MonotonicInstant? { state.withLock { $0.timers.next(after: $0.timestamp) } }
 
   /// How many jobs, timers and cancellations of timers came from a thread that the executor is not bound to.
   ///
@@ -261,7 +282,9 @@ public final class ManualExecutor: SessionExecutor {
 
   // MARK: - Clocks
 
-  /// Suspends the virtual machine: boot time and system clock move, the monotonic clock and the timers stand still.
+  /// Suspends the virtual machine: boot time and system clock move, the monotonic clock and its timers stand still.
+  ///
+  /// Timers on boot time that are due by the end fire in the next run, as they do when a system wakes up.
   ///
   /// - Parameter span: For how long; a negative one counts as zero.
   public func suspend(for span: Duration) {
@@ -335,7 +358,7 @@ public final class ManualExecutor: SessionExecutor {
         swap(&state.inbox, &state.outbox)
         state.outbox.reverse()
       }
-      guard let item = state.outbox.popLast() ?? state.timers.popDue(state.now).map(Item.work) else {
+      guard let item = state.outbox.popLast() ?? state.timers.popDue(state.timestamp).map(Item.work) else {
         return nil
       }
       state.jobsInThisInstant += 1

@@ -138,6 +138,56 @@ import Testing
     }
   }
 
+  /// That one fires which was slept through cannot be tried here: it would take a suspended machine.
+  @Test func timersOnBootTimeFireBesideTheOthersAndUnderTheSameIDs() async throws {
+    try await withLoop { loop in
+      let facts = Facts<Int>()
+      let owner = Owner()
+      try await loop.run {
+        let now = loop.timestamp()
+        for (number, delay) in [(1, 30), (2, 10), (3, -5)] as [(Int, Int64)] {
+          loop.setTimer(
+            TimerID(owner: owner, number: number), atBootTime: now.bootTime + delay * 1_000_000
+          ) { facts.add(loop.timestamp().bootTime < now.bootTime + delay * 1_000_000 ? -number : number) }
+        }
+        loop.setTimer(TimerID(owner: owner, number: 4), at: now.monotonic.advanced(by: .milliseconds(20))) {
+          facts.add(4)
+        }
+        // One of the same ID on the other clock takes the place of the earlier one.
+        loop.setTimer(TimerID(owner: owner, number: 5), atBootTime: now.bootTime) { facts.add(5) }
+        loop.setTimer(TimerID(owner: owner, number: 5), at: now.monotonic.advanced(by: .milliseconds(50))) {
+          facts.add(55)
+        }
+        loop.setTimer(TimerID(owner: owner, number: 6), atBootTime: now.bootTime) { facts.add(6) }
+        loop.cancelTimer(TimerID(owner: owner, number: 6))
+      }
+      let fired = await facts.first(5)
+      // A loop that is held up sees what is due on both clocks at once: the order is that of each clock.
+      #expect(fired.filter { $0 < 4 } == [3, 2, 1])
+      #expect(fired.filter { $0 >= 4 } == [4, 55])
+      let count = try await loop.run { loop.timerCount }
+      #expect(count == 0)
+    }
+  }
+
+  @Test func anEarlierTimerOnBootTimeSetLaterIsNotMissed() async throws {
+    try await withLoop { loop in
+      let facts = Facts<Int>()
+      let owner = Owner()
+      try await loop.run {
+        let late = loop.timestamp().bootTime + 3_600_000_000_000
+        loop.setTimer(TimerID(owner: owner, number: 1), atBootTime: late) { facts.add(1) }
+      }
+      // The loop waits for the late one by now.
+      try await loop.run {}
+      try await loop.run {
+        let early = loop.timestamp().bootTime + 2_000_000
+        loop.setTimer(TimerID(owner: owner, number: 2), atBootTime: early) { facts.add(2) }
+      }
+      #expect(await facts.first(1) == [2])
+    }
+  }
+
   @Test func aTimerThatSetsItselfAgainDoesNotKeepOthersOut() async throws {
     try await withLoop { loop in
       let facts = Facts<Int>()

@@ -230,6 +230,40 @@ import Testing
     #expect(bench.fireTimer().count == 1)
   }
 
+  @Test mutating func aCommitThatWasSleptThroughHasASecondAwake() {
+    bench = JournalBench(durable: true)
+    bench.durable(1, within: 60)
+    bench.commit()
+    bench.markAndOffer()
+    bench.answer(1)
+    bench.suspend(600)
+    #expect(bench.fireTimer() == [])
+    bench.pass(milliseconds: 999)
+    #expect(bench.fireTimer() == [])
+    bench.suspend(600)
+    bench.pass(milliseconds: 1)
+    #expect(bench.fireTimer().count == 1)
+  }
+
+  @Test mutating func theBootTimeOfALimitIsTheSameBeforeAndAfterASleep() {
+    bench.call(1, within: 30)
+    let due = bench.journal.bootTime(of: bench.seconds(30))
+    #expect(due == 30_000_000_000)
+    bench.suspend(20)
+    bench.journal.noteSuspension(bench.now)
+    #expect(bench.entry(1)?.deadline.map { bench.journal.bootTime(of: $0) } == due)
+  }
+
+  @Test mutating func aTimerThatIsDueByBootTimeFindsItsOperation() {
+    bench.call(1, within: 30)
+    bench.pass(29)
+    // Too short to be told from the time between two readings.
+    bench.now.bootTime += 8_000_000
+    bench.pass(milliseconds: 992)
+    #expect(bench.journal.limitClock(bench.now) == bench.seconds(30))
+    #expect(bench.fireTimer().map(\.settlement?.number) == [bench.op(1)])
+  }
+
   @Test mutating func theTimeBetweenTwoReadingsIsNoSuspension() {
     bench.call(1, within: 30)
     for skew in [300, -200, 9_000_000, 100] as [Int64] {

@@ -138,6 +138,16 @@ import Testing
     #expect(bench.state(1) == .queued)
   }
 
+  @Test mutating func aLossThatIsFoundAfterASleepSaysNothing() {
+    bench.call(1)
+    for _ in 0..<10 {
+      bench.offer()
+      bench.suspend(60)
+      bench.lose(.remoteUserTerminated)
+    }
+    #expect(bench.state(1) == .queued)
+  }
+
   @Test mutating func anATTTimeoutIsNeverLate() {
     bench.call(1)
     for _ in 0..<3 { loseSoon(.transactionTimeout, after: 30_000) }

@@ -17,7 +17,7 @@ import Testing
     var machine = SessionStateMachine.script()
     #expect(
       machine.connectRequested(.number(1), deadline: .ms(500), now: .ms(10)) == [
-        .publish(.connecting(.first())), .dial(.number(1)), .setTimer(.connect, at: .ms(500)),
+        .publish(.connecting(.first())), .dial(.number(1)), .setConnectTimer(atBootTime: .ms(500)),
       ])
     #expect(machine.snapshot.state == .connecting(.first(), nil))
     #expect(machine.snapshot.since == .ms(10))
@@ -72,17 +72,32 @@ import Testing
     _ = machine.connectRequested(.number(1), deadline: .ms(300), now: .ms(0))
     #expect(
       machine.connectRequested(.number(2), deadline: .ms(100), now: .ms(0))
-        == [.setTimer(.connect, at: .ms(100))])
+        == [.setConnectTimer(atBootTime: .ms(100))])
     #expect(
-      machine.connectRequested(.number(3), deadline: nil, now: .ms(0)) == [.setTimer(.connect, at: .ms(100))])
+      machine.connectRequested(.number(3), deadline: nil, now: .ms(0)) == [
+        .setConnectTimer(atBootTime: .ms(100))
+      ])
     #expect(
       machine.timerFired(.connect, now: .ms(100)) == [
-        .resume([.number(2)], .deadlineExceeded), .setTimer(.connect, at: .ms(300)),
+        .resume([.number(2)], .deadlineExceeded), .setConnectTimer(atBootTime: .ms(300)),
       ])
-    #expect(machine.timerFired(.connect, now: .ms(200)) == [.setTimer(.connect, at: .ms(300))])
+    #expect(machine.timerFired(.connect, now: .ms(200)) == [.setConnectTimer(atBootTime: .ms(300))])
     #expect(machine.timerFired(.connect, now: .ms(300)) == [.resume([.number(1)], .deadlineExceeded)])
     #expect(machine.timerFired(.connect, now: .ms(400)) == [])
     #expect(machine.snapshot.state == .connecting(.first(), nil))
+  }
+
+  @Test func timeThatTheSystemSleepsCountsForTheCallersOfConnect() {
+    var machine = SessionStateMachine.script()
+    _ = machine.connectRequested(.number(1), deadline: .ms(300), now: .ms(0))
+    _ = machine.connectRequested(.number(2), deadline: .ms(5_000), now: .ms(0))
+    #expect(
+      machine.timerFired(.connect, now: .ms(100, suspended: 1_000)) == [
+        .resume([.number(1)], .deadlineExceeded), .setConnectTimer(atBootTime: .ms(5_000)),
+      ])
+    #expect(
+      machine.timerFired(.connect, now: .ms(200, suspended: 9_000))
+        == [.resume([.number(2)], .deadlineExceeded)])
   }
 
   // MARK: Cancelling connect()

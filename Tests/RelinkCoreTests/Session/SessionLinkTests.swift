@@ -186,11 +186,11 @@ import Testing
       ])
     #expect(machine.timerFired(.backoff, now: .ms(0)) == [.setTimer(.backoff, at: until)])
     #expect(
-      machine.timerFired(.backoff, now: until) == [
+      machine.timerFired(.backoff, now: .at(until)) == [
         .cancelTimer(.backoff), .publish(.connecting(.first(2, after: .failedToEstablish))),
         .dial(.number(2)),
       ])
-    #expect(machine.timerFired(.backoff, now: until) == [])
+    #expect(machine.timerFired(.backoff, now: .at(until)) == [])
   }
 
   @Test func theSameSeedDrawsTheSameDelays() {

@@ -118,7 +118,7 @@ private struct SessionLife {
         ? nil : world.now.advanced(by: .milliseconds(Int64.random(in: 0...5_000, using: &generator)))
       world.waits(id, until: deadline)
       if !world.isEnded { world.wished() }
-      feed("connect", machine.connectRequested(id, deadline: deadline, now: world.now))
+      feed("connect", machine.connectRequested(id, deadline: deadline?.nanoseconds, now: world.now))
     case 4..<6:
       switch machine.workArrived(now: world.now) {
       case .wait(let actions):
@@ -196,7 +196,9 @@ private struct SessionLife {
     default:
       // A timer that was cancelled, or is not due.
       let timer = SessionStateMachine.Timer.allCases.randomElement(using: &generator) ?? .backoff
-      if world.timers[timer] == nil { feed("stale \(timer)", machine.timerFired(timer, now: world.now)) }
+      if world.timers[timer] == nil {
+        feed("stale \(timer)", machine.timerFired(timer, now: .at(world.now)))
+      }
     }
   }
 
@@ -209,7 +211,7 @@ private struct SessionLife {
 
   private mutating func fire(_ timer: SessionStateMachine.Timer) {
     world.fired(timer)
-    feed("timer \(timer)", machine.timerFired(timer, now: world.now))
+    feed("timer \(timer)", machine.timerFired(timer, now: .at(world.now)))
   }
 
   private mutating func linkUp(_ attempt: AttemptID?) {

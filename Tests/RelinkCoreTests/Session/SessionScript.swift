@@ -94,6 +94,20 @@ extension MonotonicInstant {
   }
 }
 
+extension Timestamp {
+  /// The monotonic clock stands at `milliseconds`, after so many more of them in which the system was suspended.
+  static func ms(_ milliseconds: Int64, suspended: Int64 = 0) -> Timestamp {
+    var timestamp = Timestamp.at(.ms(milliseconds))
+    timestamp.bootTime += .ms(suspended)
+    return timestamp
+  }
+}
+
+extension Int64 {
+  /// A reading of boot time.
+  static func ms(_ milliseconds: Int64) -> Int64 { milliseconds * 1_000_000 }
+}
+
 extension LinkID {
   static func number(_ number: UInt64) -> LinkID { LinkID(rawValue: number) }
 }

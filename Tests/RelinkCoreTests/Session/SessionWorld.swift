@@ -95,6 +95,8 @@ struct SessionWorld {
       wantsAdapterState = true
     case .setTimer(let timer, let instant):
       timers[timer] = instant
+    case .setConnectTimer(let instant):
+      timers[.connect] = MonotonicInstant(nanoseconds: instant)
     case .cancelTimer(let timer):
       timers[timer] = nil
     }

@@ -43,6 +43,11 @@ final class QueueExecutor: SessionExecutor {
     }
   }
 
+  /// Its clocks are one: what runs by itself in real time here is never suspended.
+  func setTimer(_ id: TimerID, atBootTime instant: Int64, _ fire: @escaping @Sendable () -> Void) {
+    setTimer(id, at: MonotonicInstant(nanoseconds: instant), fire)
+  }
+
   func cancelTimer(_ id: TimerID) { timers.withLock { $0[id] = nil } }
 
   func isIsolatingCurrentContext() -> Bool? {

@@ -129,6 +129,36 @@ private final class Mourned: Sendable {
     #expect(journal.all == ["fired"])
   }
 
+  @Test func aTimerOnBootTimeThatWasSleptThroughFiresInTheNextRun() {
+    executor.setTimer(timer(1), at: .zero.advanced(by: .seconds(30))) { [journal] in journal.note("monotonic")
+    }
+    executor.setTimer(timer(2), atBootTime: 30_000_000_000) { [journal] in journal.note("boot") }
+    executor.setTimer(timer(3), atBootTime: 90_000_000_000) { [journal] in journal.note("later") }
+    executor.advance(by: .seconds(2))
+    #expect(executor.nextTimer == .zero.advanced(by: .seconds(30)))
+    executor.suspend(for: .seconds(58))
+    #expect(journal.all.isEmpty)
+    #expect(executor.nextTimer.map { $0 <= executor.now } == true)
+    executor.run()
+    #expect(journal.all == ["boot"])
+    #expect(executor.now == .zero.advanced(by: .seconds(2)))
+    executor.advance(by: .seconds(27))
+    #expect(journal.all == ["boot"])
+    #expect(executor.runUntilIdle().end == .nothingLeft)
+    #expect(journal.all == ["boot", "monotonic", "later"])
+    #expect(executor.timestamp().bootTime == 90_000_000_000)
+  }
+
+  @Test func aTimerTakesThePlaceOfOneOfTheSameIDOnTheOtherClock() {
+    executor.setTimer(timer(1), at: .zero.advanced(by: .seconds(1))) { [journal] in journal.note("old") }
+    executor.setTimer(timer(1), atBootTime: 2_000_000_000) { [journal] in journal.note("new") }
+    executor.setTimer(timer(2), atBootTime: 1_000_000_000) { [journal] in journal.note("gone") }
+    executor.cancelTimer(timer(2))
+    #expect(executor.timerCount == 1)
+    executor.runUntilIdle()
+    #expect(journal.all == ["new"])
+  }
+
   @Test func clocksStayInTheirRange() {
     executor.advance(to: .distantFuture)
     #expect(executor.now == .distantFuture)
