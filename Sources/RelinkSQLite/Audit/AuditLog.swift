@@ -84,6 +84,8 @@ public final class AuditLog: AuditSink {
 
   /// Waits until everything that was recorded before the call is on disk.
   ///
+  /// It ends within `limit`, whatever the disk does; cancelling the task does not end it sooner.
+  ///
   /// - Parameter limit: How long to wait, to the millisecond.
   /// - Throws: What keeps the records from the disk, or `timedOut`, when the time is over; the log goes on trying.
   public func flush(within limit: Duration = .seconds(10)) async throws(AuditLogError) {
@@ -93,7 +95,8 @@ public final class AuditLog: AuditSink {
 
   /// Writes what is waiting and a record that says that the log was closed, and gives the file free.
   ///
-  /// What is recorded later is counted as lost. A disk that fails is tried once more.
+  /// What is recorded later is counted as lost. A disk that fails is tried once more. It ends within `limit`, whatever the
+  /// disk does; cancelling the task does not end it sooner.
   ///
   /// - Parameter limit: How long to wait, to the millisecond.
   /// - Throws: What kept records from the disk, or `timedOut` when the time is over.

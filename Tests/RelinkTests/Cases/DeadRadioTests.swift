@@ -1,5 +1,4 @@
 import BluetoothWire
-import Foundation
 import RelinkTesting
 import Testing
 
@@ -83,7 +82,7 @@ import Testing
         let task = scene.executor.spawn("\(cell.call)") { try await cell.call.make(scene) }
         if wait > .zero { scene.executor.advance(by: wait) }
         task.cancel()
-        scene.executor.advance(by: .milliseconds(100))
+        scene.executor.advance(by: cell.call.timeAfterCancelling)
         #expect(task.hasEnded, "cancelled after \(wait)")
         scene.radio.stopHolding()
       }
@@ -157,72 +156,79 @@ import Testing
 
   // MARK: The list
 
-  /// The public functions of the product that are `async`, as the sources declare them, each with its documentation.
-  private func declaredCalls() throws -> [(name: String, documentation: String)] {
-    let root = URL(filePath: #filePath).deletingLastPathComponent()
-      .appending(path: "../../../Sources/Relink").standardizedFileURL
-    let files = FileManager.default.enumerator(at: root, includingPropertiesForKeys: nil)
-    var found: [(String, String)] = []
-    while let file = files?.nextObject() as? URL {
-      guard file.pathExtension == "swift" else { continue }
-      let stem = file.deletingPathExtension().lastPathComponent
-      let text = try String(contentsOf: file, encoding: .utf8)
-      var documentation = ""
-      var declaration = ""
-      for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-        let words = line.drop { $0 == " " }
-        if words.hasPrefix("///") {
-          documentation += words.dropFirst(3)
-        } else if !declaration.isEmpty || words.contains("public ") {
-          declaration += words + " "
-          // It goes on over the next lines until its parameters are closed.
-          guard Self.depth(of: declaration) == 0 else { continue }
-          if let name = Self.asyncName(in: declaration) { found.append(("\(stem).\(name)", documentation)) }
-          declaration = ""
-          documentation = ""
-        } else if !words.hasPrefix("@") {
-          documentation = ""
-        }
-      }
-    }
-    return found
-  }
-
-  private static func depth(of text: String) -> Int {
-    text.reduce(0) { $0 + ($1 == "(" ? 1 : $1 == ")" ? -1 : 0) }
-  }
-
-  /// The name in a declaration of a function or property that is `async` itself, not only something that it takes.
-  private static func asyncName(in declaration: String) -> String? {
-    if declaration.contains("get async") {
-      return declaration.components(separatedBy: "var ").last.map { String($0.prefix { $0.isLetter }) }
-    }
-    guard let name = declaration.components(separatedBy: "func ").dropFirst().first else { return nil }
-    var depth = 0
-    for index in name.indices {
-      if name[index] == "(" { depth += 1 }
-      guard name[index] == ")" else { continue }
-      depth -= 1
-      guard depth == 0 else { continue }
-      return name[name.index(after: index)...].hasPrefix(" async") ? String(name.prefix { $0.isLetter }) : nil
-    }
-    return nil
-  }
+  /// The modules of the product in which a call may wait for a radio.
+  private static let radioModules = ["BluetoothWire", "RelinkCore", "Relink", "RelinkBlueZ"]
 
   @Test("no public call is missing here, and each states its time")
   func everyPublicAsyncCallIsListedAndStatesItsTime() throws {
-    let declared = try declaredCalls()
+    let declared = try Self.radioModules.flatMap(PublicDeclaration.all)
     let listed = Set(PublicCall.all.map(\.declaration) + PublicCall.scoped.map(\.declaration))
     #expect(Set(declared.map(\.name)) == listed)
     // `ValueStream.next` is there in two forms, all others in one.
     #expect(declared.count == listed.count + 1)
+    let apart = try PublicCall.apart.keys.flatMap(PublicDeclaration.all)
     let statements = [
-      "ends within", "ends with the link", "without waiting", "without a bound", "with the link",
-      "as long as",
+      "ends within", "comes within", "ends with the link", "without waiting", "without a bound",
+      "with the link", "as long as",
     ]
-    for (name, documentation) in declared {
+    for call in declared + apart {
       #expect(
-        statements.contains { documentation.lowercased().contains($0) }, "\(name) states no longest time")
+        statements.contains { call.documentation.lowercased().contains($0) },
+        "\(call.name) states no longest time")
     }
+  }
+
+  @Test("a public call that is not made here waits for no radio, and the reason is given")
+  func everyOtherPublicAsyncCallIsListedWithItsReason() throws {
+    for (module, reasons) in PublicCall.apart {
+      #expect(Set(try PublicDeclaration.all(in: module).map(\.name)) == Set(reasons.keys))
+    }
+    let files = Set(try PublicDeclaration.all(in: "RelinkTesting").map { $0.name.prefix { $0 != "." } })
+    #expect(files.map(String.init).sorted() == PublicCall.ofTests.keys.sorted())
+  }
+
+  @Test func theScanFindsEachFormOfACallAndNothingElse() {
+    let text = """
+      public struct Sample {
+        /// In one line.
+        public func one(_ body: @Sendable () async -> Int) async {}
+        /// Over lines.
+        @discardableResult
+        public nonisolated func two(
+          _ number: Int
+        ) async throws -> Int {
+        /// With its effect on a line of its own.
+        public static func three<Value>(_ value: Value)
+          async throws -> Value
+        where Value: Sendable {
+        /// A property.
+        public var four: Int { get async { 4 } }
+        /// A property over lines.
+        public var five: Int {
+          // Why it waits.
+          get async {
+        /// An initialiser.
+        public convenience init?(six: Int) async throws {
+        /// None: it only takes what is.
+        public func seven(_ body: @Sendable () async -> Int) -> Int {
+        /// None: not public.
+        package func eight() async {}
+        /// None: waits for nothing.
+        public var nine: Int {
+          get {
+        public typealias Ten = @Sendable () async -> Int
+        public let eleven: @Sendable () async -> Int
+      }
+      """
+    let found = PublicDeclaration.all(in: text, of: "Sample")
+    #expect(
+      found == [
+        PublicDeclaration(name: "Sample.one", documentation: " In one line."),
+        PublicDeclaration(name: "Sample.two", documentation: " Over lines."),
+        PublicDeclaration(name: "Sample.three", documentation: " With its effect on a line of its own."),
+        PublicDeclaration(name: "Sample.four", documentation: " A property."),
+        PublicDeclaration(name: "Sample.five", documentation: " A property over lines."),
+        PublicDeclaration(name: "Sample.init", documentation: " An initialiser."),
+      ])
   }
 }

@@ -5,8 +5,8 @@ import RelinkTesting
 
 /// A public call that waits, with the longest time that its documentation states.
 ///
-/// ``all`` and ``scoped`` name every one of them; a test compares the names with the sources, so that a new one has to
-/// be added here.
+/// ``all`` and ``scoped`` name every one that may wait for a radio, ``apart`` and ``ofTests`` the others; a test compares
+/// the names with the sources, so that a new one has to be added here.
 struct PublicCall: Sendable, CustomStringConvertible {
   /// The file that declares it, without its extension, and its name.
   var declaration: String
@@ -14,12 +14,26 @@ struct PublicCall: Sendable, CustomStringConvertible {
   var variant = ""
   /// The longest time that is stated; nil where it waits without a bound and only cancelling ends it.
   var limit: Duration?
+  /// How soon it ends after its task was cancelled.
+  var timeAfterCancelling = Duration.milliseconds(100)
   var make: @Sendable (Scene) async throws -> Void
 
   var description: String { variant.isEmpty ? declaration : "\(declaration) \(variant)" }
 
-  /// The calls on a session.
-  static let all: [PublicCall] = [
+  /// The calls on a session, and those that a body of `withLink` makes.
+  static let all: [PublicCall] = session + turns
+
+  /// A turn ends within the wait for it and the time of what its body asks for: 30 s for a request without an answer, and
+  /// 2 s until its link is gone.
+  private static let turns: [PublicCall] = scoped.map { call in
+    PublicCall(
+      declaration: "DeviceSession+Exclusive.withLink", variant: "around \(call)", limit: .seconds(62)
+    ) { scene in
+      try await scene.session.withLink { try await call.make($0) }
+    }
+  }
+
+  private static let session: [PublicCall] = [
     PublicCall(declaration: "DeviceSession.connect", limit: .seconds(30)) { try await $0.session.connect() },
     PublicCall(declaration: "DeviceSession.connect", variant: "within 3 s", limit: .seconds(3)) {
       try await $0.session.connect(within: .seconds(3))
@@ -64,6 +78,25 @@ struct PublicCall: Sendable, CustomStringConvertible {
       guard let id = OperationID("unknown") else { return }
       try await $0.session.resolve(id, as: .applied, by: "nobody")
     },
+    // It says that cancelling the task changes nothing: the operation ends it.
+    PublicCall(
+      declaration: "WriteRequest.outcome", limit: .seconds(30), timeAfterCancelling: .seconds(30)
+    ) { scene in
+      let request = WriteRequest([1], to: Scene.first, idempotency: .idempotent)
+      _ = await (try scene.session.submit(request)).outcome
+    },
+    PublicCall(
+      declaration: "WriteRequest.outcome", variant: "cancelled by its handle", limit: nil
+    ) { scene in
+      let request = WriteRequest(
+        [1], to: Scene.first, idempotency: .nonIdempotent, options: WriteOptions(within: .never))
+      let handle = try await scene.session.submit(request)
+      await withTaskCancellationHandler {
+        _ = await handle.outcome
+      } onCancel: {
+        handle.cancel()
+      }
+    },
     PublicCall(declaration: "DeviceSession+Exclusive.withLink", limit: .seconds(30)) {
       try await $0.session.withLink { _ in }
     },
@@ -91,8 +124,43 @@ struct PublicCall: Sendable, CustomStringConvertible {
     },
   ]
 
+  /// Public calls that wait, and for no radio: what each waits for, by module and name.
+  static let apart: [String: [String: String]] = [
+    "RelinkSQLite": [
+      "AuditLog.flush": "waits for the disk, for its `limit` at most, on a thread of its own",
+      "AuditLog.close": "waits for the disk, for its `limit` at most, on a thread of its own",
+    ]
+  ]
+
+  /// The files of `RelinkTesting` with public calls that wait: why none is made here.
+  static let ofTests: [String: String] = [
+    "ContractDriver": "lets an executor go on, for the limit that the driver was made with",
+    "EventRecorder": "waits in `events()`, which is made here",
+    "JournalStoreContract": "waits through its driver",
+    "JournalStoreContractEnvironment": "does nothing, where an environment says no more",
+    "LinkContract": "waits through its driver",
+    "PDUChannelContract": "waits through its driver",
+    "TransportContract": "waits through its driver",
+    "VirtualContractEnvironment": "posts to the executor of the world that it is",
+  ]
+
   /// What is no call of ours and is waited in all the same: the iteration of events.
   static let iterations: [PublicCall] = [
+    PublicCall(declaration: "journalEvents", limit: nil) { scene in
+      for await _ in await scene.session.journalEvents() {}
+    },
+    PublicCall(declaration: "journalEvents", variant: "after close()", limit: .zero) { scene in
+      let events = await scene.session.journalEvents()
+      await scene.session.close()
+      for await _ in events {}
+    },
+    PublicCall(declaration: "recoveredOperations", limit: nil) { scene in
+      for await _ in scene.session.recoveredOperations() {}
+    },
+    PublicCall(declaration: "recoveredOperations", variant: "made after close()", limit: .zero) { scene in
+      await scene.session.close()
+      for await _ in scene.session.recoveredOperations() {}
+    },
     PublicCall(declaration: "events", limit: nil) { scene in
       for await _ in scene.session.events() {}
     },
