@@ -28,7 +28,8 @@ extension Idempotency {
 /// have no side effect: when the link is lost under it, it runs again on the next one, ``JournalPolicy/probeLimit``
 /// times. A device that carries a request out late, after it was looked at, defeats any probe.
 public struct Probe: Hashable, Sendable {
-  package enum Kind: Hashable, Sendable {
+  /// On the heap, so that a tag is no larger than one without a probe: each operation carries one about.
+  package indirect enum Kind: Hashable, Sendable {
     case app
     case value(Characteristic, [UInt8])
     case named(String)
