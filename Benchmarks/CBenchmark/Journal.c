@@ -17,7 +17,8 @@ static const char *const texts[STATEMENTS] = {
               "operation, mark, outcome) VALUES (?1, ?2, ?3, ?4, 0, ?3, NULL, 0, ?5, NULL, NULL) "
               "ON CONFLICT(device, id) DO NOTHING",
     [MARK] = "UPDATE operations SET mark = ?3 WHERE device = ?1 AND id = ?2",
-    [SETTLE] = "UPDATE operations SET outcome = ?3, settled_at = ?4 WHERE device = ?1 AND id = ?2 AND outcome IS NULL",
+    [SETTLE] = "UPDATE operations SET outcome = ?3, settled_at = ?4 WHERE device = ?1 AND id = ?2 AND outcome IS NULL "
+               "AND delivered = 0",
 };
 
 struct bench_journal {

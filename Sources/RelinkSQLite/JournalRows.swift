@@ -18,6 +18,7 @@ final class JournalRows {
   private let admit: SQLiteStatement
   private let mark: SQLiteStatement
   private let settle: SQLiteStatement
+  private let settleDelivered: SQLiteStatement
   private let deliver: SQLiteStatement
   private let replace: SQLiteStatement
   private let addSecret: SQLiteStatement
@@ -42,6 +43,7 @@ final class JournalRows {
     admit = try connection.prepare(JournalSchema.admit)
     mark = try connection.prepare(JournalSchema.mark)
     settle = try connection.prepare(JournalSchema.settle)
+    settleDelivered = try connection.prepare(JournalSchema.settleDelivered)
     deliver = try connection.prepare(JournalSchema.deliver)
     replace = try connection.prepare(JournalSchema.replace)
     addSecret = try connection.prepare(JournalSchema.addSecret)
@@ -176,7 +178,7 @@ final class JournalRows {
     admit.bind(row.isSensitive ? 1 : 0, at: 5)
     admit.bind(row.admittedAt, at: 6)
     admit.bind(row.settledAt, at: 7)
-    admit.bind(row.isDelivered ? 1 : 0, at: 8)
+    admit.bind(!row.isDelivered ? 0 : row.outcome == nil ? 2 : 1, at: 8)
     try admit.bind(row.isSensitive ? nil : row.operation, at: 9)
     try admit.bind(row.mark, at: 10)
     try admit.bind(row.outcome, at: 11)
@@ -193,14 +195,19 @@ final class JournalRows {
   private func settle(
     _ id: String, of device: Int64, _ outcome: [UInt8], at instant: Int64, _ operation: [UInt8]?
   ) throws(JournalRefusal) {
-    try orFail { () throws(SQLiteFailure) in
-      settle.bind(device, at: 1)
-      try settle.bind(id, at: 2)
-      try settle.bind(outcome, at: 3)
-      settle.bind(instant, at: 4)
-      try settle.run()
+    let isSettled = try orFail { () throws(SQLiteFailure) in
+      // Those that were told before they had an outcome are few.
+      for statement in [settle, settleDelivered] {
+        statement.bind(device, at: 1)
+        try statement.bind(id, at: 2)
+        try statement.bind(outcome, at: 3)
+        statement.bind(instant, at: 4)
+        try statement.run()
+        if connection.changes > 0 { return true }
+      }
+      return false
     }
-    if connection.changes == 0 {
+    if !isSettled {
       guard let there = try orFail({ () throws(SQLiteFailure) in try find(id, of: device) }) else {
         throw .refused(.unknown(id))
       }

@@ -20,6 +20,10 @@ enum JournalSchema {
   ///
   /// `operation` is NULL where it is in `secrets`. `commits` counts the transactions, to find out after a failed one
   /// whether it is on disk; `identity` tells that the file is still the same one.
+  ///
+  /// `delivered` is 0 while nobody was told, 1 when somebody was told the outcome, and 2 where that was said before there
+  /// was one. So the index of what is open depends on a column that settling leaves alone: a commit that settles writes
+  /// one page less.
   static let creation: StaticString = """
     PRAGMA page_size = 4096;
     PRAGMA auto_vacuum = INCREMENTAL;
@@ -39,7 +43,7 @@ enum JournalSchema {
       fingerprint BLOB NOT NULL, sensitive INTEGER NOT NULL, admitted_at INTEGER NOT NULL, settled_at INTEGER,
       delivered INTEGER NOT NULL, operation BLOB, mark BLOB, outcome BLOB);
     CREATE UNIQUE INDEX operations_by_id ON operations(device, id);
-    CREATE INDEX operations_open ON operations(device, place) WHERE outcome IS NULL OR delivered = 0;
+    CREATE INDEX operations_open ON operations(device, place) WHERE delivered <> 1;
     CREATE INDEX operations_settled ON operations(device, settled_at, place) WHERE outcome IS NOT NULL;
     CREATE TABLE secrets(key INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
     CREATE TRIGGER operations_gone AFTER DELETE ON operations WHEN old.operation IS NULL BEGIN
@@ -70,7 +74,7 @@ enum JournalSchema {
   static let selectOpen: StaticString = """
     SELECT o.id, place, fingerprint, sensitive, admitted_at, settled_at, delivered, operation, mark, outcome,
       s.bytes, o.key FROM operations o LEFT JOIN secrets s ON s.key = o.key
-    WHERE device = ?1 AND (outcome IS NULL OR delivered = 0) ORDER BY place, o.key
+    WHERE device = ?1 AND delivered <> 1 ORDER BY place, o.key
     """
   static let selectAll: StaticString = """
     SELECT o.id, place, fingerprint, sensitive, admitted_at, settled_at, delivered, operation, mark, outcome,
@@ -83,9 +87,16 @@ enum JournalSchema {
     """
   static let mark: StaticString = "UPDATE operations SET mark = ?3 WHERE device = ?1 AND id = ?2"
   static let settle: StaticString = """
-    UPDATE operations SET outcome = ?3, settled_at = ?4 WHERE device = ?1 AND id = ?2 AND outcome IS NULL
+    UPDATE operations SET outcome = ?3, settled_at = ?4
+    WHERE device = ?1 AND id = ?2 AND outcome IS NULL AND delivered = 0
     """
-  static let deliver: StaticString = "UPDATE operations SET delivered = 1 WHERE device = ?1 AND id = ?2"
+  static let settleDelivered: StaticString = """
+    UPDATE operations SET outcome = ?3, settled_at = ?4, delivered = 1
+    WHERE device = ?1 AND id = ?2 AND outcome IS NULL
+    """
+  static let deliver: StaticString = """
+    UPDATE operations SET delivered = iif(outcome IS NULL, 2, 1) WHERE device = ?1 AND id = ?2
+    """
   static let replace: StaticString = "UPDATE operations SET operation = ?3 WHERE device = ?1 AND id = ?2"
   static let addSecret: StaticString = "INSERT INTO secrets(key, bytes) VALUES (?1, ?2)"
   static let eraseSecret: StaticString = """
