@@ -12,7 +12,7 @@ struct JournalStoreBenchmark {
   func run() async throws -> [Figure] {
     guard let device = DeviceID("bench") else { return [] }
     let folder = "/tmp/relink-bench-\(bench_now())"
-    let paths = [folder + "-ours.sqlite", folder + "-theirs.sqlite"]
+    let paths = [folder + "-ours.sqlite", folder + "-theirs.sqlite", folder + "-bare.sqlite"]
     defer { remove(paths) }
     // The store makes both files, so that they are the same.
     let theirs = try SQLiteJournalStore(at: paths[1])
@@ -56,6 +56,8 @@ struct JournalStoreBenchmark {
       try check(bench_journal_commit(raw, next, 0, 0), "SQLite")
       try await append([], to: claim, in: store)
     }
+    var bare = [Int64](repeating: 0, count: batches)
+    try check(bench_bare_rows(paths[2], size, batches, &bare), "SQLite")
     let ratio = Ratio(whole.ours, to: whole.theirs)
     let rows = Double(size) * 1e3
     return [
@@ -69,6 +71,9 @@ struct JournalStoreBenchmark {
         Double(Sample(admitted.theirs).median) / rows, "us"),
       figure(
         "group commit, NORMAL, \(size) rows, a row", Double(Sample(admitted.ours).median) / rows, "us", 1),
+      figure(
+        "the same rows in one table without an index, SQLite in C, a row",
+        Double(Sample(bare).median) / rows, "us"),
     ]
   }
 

@@ -47,6 +47,11 @@ void bench_journal_tidy(struct bench_journal *journal);
 /// Closes a journal.
 void bench_journal_close(struct bench_journal *journal);
 
+/// Makes a database at `path` with one table without an index, commits `rows` rows `commits` times with raw SQLite, and
+/// stores the nanoseconds of each commit: less than this no journal of rows can take. Returns 0, or a result code of
+/// SQLite.
+int bench_bare_rows(const char *path, int64_t rows, size_t commits, int64_t *nanoseconds);
+
 /// Removes a file.
 void bench_remove(const char *path);
 
