@@ -1,7 +1,7 @@
 public import RelinkCore
 internal import Synchronization
 
-/// One turn with a link, as the tasks know it that run in it.
+/// One turn with a link, as the tasks know it that run in it: the body of `withLink`, a setup, a probe.
 ///
 /// It is handed down to child tasks, and to what the body leaves behind; who knows of it and would wait for the link waits
 /// for himself.
@@ -36,7 +36,7 @@ final class ExclusiveTurn: Sendable {
   /// Runs the body of the turn.
   func run<Value: Sendable>(
     isolation: isolated (any Actor)?, _ body: @Sendable () async throws -> Value
-  ) async throws -> Value {
+  ) async rethrows -> Value {
     try await Self.$current.withValue(self, operation: body, isolation: isolation)
   }
 }
@@ -181,7 +181,7 @@ extension RelinkError {
   static var insideTurn: RelinkError {
     RelinkError(
       .invalidArgument,
-      "Inside withLink the link belongs to its body: ask the scope that the body gets, or submit the write.")
+      "Inside withLink, setup and a probe the link belongs to the closure: ask its scope, or submit the write.")
   }
 
   /// Why somebody did not get the link for himself.

@@ -323,8 +323,10 @@ extension DeviceSession {
     journalChanged()
     let scope = LinkScope(session: self, generation: generation, services: services)
     let named = configuration.probes
+    let turn = ExclusiveTurn(of: self)
     let task = AppTask.run(on: executor) {
-      let verdict = await wanted.look(through: scope, named: named)
+      let verdict = await turn.run(isolation: nil) { await wanted.look(through: scope, named: named) }
+      turn.end()
       await self.probeEnded(number, on: generation, verdict)
     }
     probe = RunningProbe(number: number, task: task)

@@ -210,13 +210,15 @@ extension DeviceSession {
   private func runSetup() {
     guard let closure = configuration.setup, let (id, generation) = machine.currentLink else { return }
     let scope = LinkScope(session: self, generation: generation, services: services)
+    let turn = ExclusiveTurn(of: self)
     setup = AppTask.run(on: executor) {
       let result: Result<Continuity, any Error>
       do {
-        result = .success(try await closure(scope))
+        result = .success(try await turn.run(isolation: nil) { try await closure(scope) })
       } catch {
         result = .failure(error)
       }
+      turn.end()
       await self.setupEnded(generation, link: id, result)
     }
   }

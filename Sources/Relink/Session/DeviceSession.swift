@@ -133,9 +133,11 @@ public actor DeviceSession {
   /// It ends within `limit`, by default ``Deadlines/connect``; with `.never` only as below. The deadline ends the wait,
   /// not the wish. Cancelling the only caller before the session was ever ready takes the wish back.
   /// - Throws: `deadlineExceeded`; `cancelled`; `adapterUnavailable` at once while the adapter is off or missing (the
-  ///   session goes on by itself when it is back); `attemptsExhausted`; `disconnected`; `ended`.
+  ///   session goes on by itself when it is back); `attemptsExhausted`; `disconnected`; `ended`; `invalidArgument`
+  ///   inside the session's setup, which comes before ready.
   @discardableResult
   public func connect(within limit: Deadline = .default) async throws(RelinkError) -> Readiness {
+    guard machine.isOffering || !ExclusiveTurn.isHeld(of: self) else { throw RelinkError.insideTurn }
     lastConnectWaiter += 1
     let id = ConnectWaiterID(rawValue: lastConnectWaiter)
     let now = executor.timestamp()

@@ -5,8 +5,9 @@ internal import Relink
 final class L2CAPEnding: LinkEnding {
   /// How long a socket on which nothing was received is kept open for its first answer.
   static let firstAnswerLimit = Duration.seconds(2)
-  /// How long a closed link is awaited before its end is reported all the same.
-  static let goneLimit = Duration.seconds(10)
+  /// How long a closed link is awaited before its end is reported all the same: longer than the longest supervision
+  /// timeout, 32 s (Core Specification Vol 4 Part E 7.8.12), since until then what was sent may take effect.
+  static let goneLimit = Duration.seconds(33)
 
   private let address: DeviceAddress
   private let host: BlueZHost
@@ -117,7 +118,7 @@ private final class ClosingLink: DescriptorHandler {
     if host.link(to: address) == .none {
       report(LinkLoss(.requested))
     } else if now >= reportAt {
-      report(LinkLoss(.requested, evidence: [.observation("the link was still there 10 s after its close")]))
+      report(LinkLoss(.requested, evidence: [.observation("the link was still there 33 s after its close")]))
     } else {
       host.loop.setTimer(timer, at: looks.next(after: now)) { self.look() }
     }

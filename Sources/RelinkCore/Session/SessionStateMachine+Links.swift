@@ -148,8 +148,16 @@ extension SessionStateMachine {
       adapter = state
     } else if !isAbsence {
       outage.failures += 1
-      streak += 1
-      backoffUntil = now.advanced(by: policy.backoff.delay(afterFailures: streak, using: &generator))
+      let delay: Duration
+      if loss.reason == .setupFailed {
+        setupStreak += 1
+        let backoff = policy.setupBackoff ?? policy.backoff
+        delay = backoff.delay(afterFailures: setupStreak, using: &generator)
+      } else {
+        streak += 1
+        delay = policy.backoff.delay(afterFailures: streak, using: &generator)
+      }
+      backoffUntil = now.advanced(by: delay)
     }
     let isExhausted = policy.attemptsPerOutage.map { outage.failures >= $0 } ?? false
     let info = record(loss, generation: generation, willReconnect: !isExhausted, inDoubt: inDoubt)

@@ -120,13 +120,16 @@ extension SessionStateMachine {
   }
 
   private mutating func becomeReady(_ preparing: Preparing, now: MonotonicInstant) -> [Action] {
+    // Of a session's first link nothing is known but what the app's setup proves: another process may have been there.
+    let isFresh = !wasEverReady && preparing.continuity == .unknown
     let readiness = Readiness(
       generation: preparing.generation, outage: outage.startedAt.duration(to: now),
       attempts: outage.attempts, mtu: preparing.mtu, roundTrips: preparing.roundTrips,
-      tableChanged: preparing.tableChanged, continuity: wasEverReady ? preparing.continuity : .fresh,
+      tableChanged: preparing.tableChanged, continuity: isFresh ? .fresh : preparing.continuity,
       security: preparing.security)
     wasEverReady = true
     outage.failures = 0
+    setupStreak = 0
     enter(.ready(Ready(link: preparing.link, readiness: readiness, since: now)), now: now)
     return [.cancelTimer(.preparation), .publish(.ready(readiness)), .offerOperations]
       + resumeAll(.ready(readiness))

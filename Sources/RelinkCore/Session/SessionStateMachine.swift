@@ -85,6 +85,8 @@ package struct SessionStateMachine: Sendable {
   var outage: Outage
   /// Ends in a row without a stable time between them.
   var streak = 0
+  /// How often the app's setup failed in a row.
+  var setupStreak = 0
   var backoffUntil: MonotonicInstant?
   /// The state of the adapter, as far as anybody has said.
   package internal(set) var adapter: AdapterState = .on

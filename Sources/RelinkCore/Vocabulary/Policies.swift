@@ -11,6 +11,11 @@ public struct ReconnectionPolicy: Hashable, Sendable {
   /// The delays between attempts that failed.
   public var backoff: BackoffPolicy
 
+  /// The delays after attempts of which the app's setup failed; nil for those of ``backoff``.
+  ///
+  /// Such failures are counted apart, since the link is fine then; the next setup that succeeds forgets them.
+  public var setupBackoff: BackoffPolicy?
+
   /// How long a session must stay ready before earlier failures are forgotten.
   public var stability: Duration
 
@@ -20,11 +25,13 @@ public struct ReconnectionPolicy: Hashable, Sendable {
   /// Makes a policy.
   public init(
     isAutomatic: Bool = true, attemptsPerOutage: Int? = nil, backoff: BackoffPolicy = BackoffPolicy(),
-    stability: Duration = .seconds(10), preparationLimit: Duration = .seconds(60)
+    setupBackoff: BackoffPolicy? = nil, stability: Duration = .seconds(10),
+    preparationLimit: Duration = .seconds(60)
   ) {
     self.isAutomatic = isAutomatic
     self.attemptsPerOutage = attemptsPerOutage
     self.backoff = backoff
+    self.setupBackoff = setupBackoff
     self.stability = stability
     self.preparationLimit = preparationLimit
   }

@@ -23,7 +23,7 @@ import Testing
       machine.subscriptionsRestored(now: .ms(20)) == [.publish(.phase(.settingUp)), .prepare(.settingUp)])
     #expect(!machine.isOffering)
     let readiness = Readiness.on(
-      1, outage: .milliseconds(30), mtu: 247, roundTrips: 3, tableChanged: true, .fresh)
+      1, outage: .milliseconds(30), mtu: 247, roundTrips: 3, tableChanged: true, .resumed)
     #expect(
       machine.setupFinished(on: Generation(rawValue: 1), .resumed, now: .ms(30)) == [
         .cancelTimer(.preparation), .publish(.ready(readiness)), .offerOperations, .cancelTimer(.connect),
@@ -45,6 +45,19 @@ import Testing
     #expect(
       machine.setupFinished(on: Generation(rawValue: 2), continuity, now: .ms(170))
         == [.cancelTimer(.preparation), .publish(.ready(readiness)), .offerOperations])
+  }
+
+  /// Another process may have used the device before, which the setup can see and the session cannot.
+  @Test(arguments: [Continuity.resumed, .fresh, .unknown])
+  func onTheFirstLinkTheSetupIsBelieved(_ continuity: Continuity) {
+    var machine = SessionStateMachine.discovering(hasSetup: true)
+    machine.makeReady(at: .ms(0))
+    _ = machine.setupFinished(on: Generation(rawValue: 1), continuity, now: .ms(0))
+    guard case .ready(let readiness) = machine.snapshot.state else {
+      Issue.record("not ready")
+      return
+    }
+    #expect(readiness.continuity == (continuity == .unknown ? .fresh : continuity))
   }
 
   @Test func withoutSetupNothingIsProvenAboutTheState() {
@@ -90,6 +103,32 @@ import Testing
       machine.linkClosed(.number(1), LinkLoss(.requested), inDoubt: 0, now: .ms(6)) == [
         .publish(.connecting(.first(2, after: .setupFailed))), .dial(.number(2)),
       ])
+  }
+
+  /// Other failures do not make the app's setup wait longer, nor the setup's theirs, and success forgets them.
+  @Test func failuresOfTheSetupAreCountedApart() {
+    let long = BackoffPolicy(base: .seconds(1_000_000), cap: .seconds(1_000_000))
+    var policy = ReconnectionPolicy(backoff: BackoffPolicy(base: .zero, cap: .zero), setupBackoff: long)
+    var machine = SessionStateMachine.discovering(policy, hasSetup: true)
+    machine.makeReady(at: .ms(0))
+    _ = machine.preparationFailed(on: .number(1), LinkLoss(.setupFailed), inDoubt: 0, now: .ms(5))
+    _ = machine.linkClosed(.number(1), LinkLoss(.requested), inDoubt: 0, now: .ms(6))
+    guard case .waiting(.backoff, until: .some) = machine.snapshot.state else {
+      Issue.record("dialled without the setup's delay")
+      return
+    }
+    #expect((machine.setupStreak, machine.streak) == (1, 0))
+    policy = ReconnectionPolicy(backoff: long, setupBackoff: BackoffPolicy(base: .zero, cap: .zero))
+    machine = SessionStateMachine.discovering(policy, hasSetup: true)
+    machine.makeReady(at: .ms(0))
+    _ = machine.preparationFailed(on: .number(1), LinkLoss(.setupFailed), inDoubt: 0, now: .ms(5))
+    #expect(
+      machine.linkClosed(.number(1), LinkLoss(.requested), inDoubt: 0, now: .ms(6)).last
+        == .dial(.number(2)))
+    _ = machine.linkUp(.number(2), attempt: .number(2), capabilities: .plain, now: .ms(7))
+    machine.makeReady(at: .ms(8))
+    _ = machine.setupFinished(on: Generation(rawValue: 2), .unknown, now: .ms(9))
+    #expect((machine.setupStreak, machine.streak) == (0, 0))
   }
 
   @Test func aLinkThatTakesTooLongToBecomeReadyIsEnded() {

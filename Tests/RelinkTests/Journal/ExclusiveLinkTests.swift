@@ -273,6 +273,50 @@ import Testing
     #expect(peripheral.counters.applied.isEmpty)
   }
 
+  @Test("a setup and a probe that ask the session, which waits for them, are refused at once")
+  func whatASetupOrAProbeAsksTheSessionIsRefusedAtOnce() throws {
+    let ask = Locked<(@Sendable () async -> [RelinkError.Code?])?>(nil)
+    let told = Locked<[[RelinkError.Code?]]>([])
+    let closure: @Sendable () async -> Void = {
+      guard let ask = ask.withLock({ $0 }) else { return }
+      let codes = await ask()
+      told.withLock { $0.append(codes) }
+    }
+    let configuration = Configuration(
+      setup: { _ in
+        await closure()
+        return .unknown
+      }, seed: 1)
+    try Scene.play(peripheral, configuration) { scene in
+      let session = scene.session
+      ask.withLock {
+        $0 = { [weak session] in
+          guard let session else { return [] }
+          var codes: [RelinkError.Code?] = []
+          do { _ = try await session.read(Scene.first, within: .never) } catch { codes.append(error.code) }
+          do { _ = try await session.connect(within: .never) } catch { codes.append(error.code) }
+          return codes
+        }
+      }
+      try scene.connect()
+      #expect(told.withLock { $0 } == [[.invalidArgument, .invalidArgument]])
+      peripheral.react(to: .write(Scene.first), with: .applyAndDrop(), times: 1)
+      let probe = Probe { _ in
+        await closure()
+        return .applied
+      }
+      let write = scene.spawn("write") {
+        try await $0.write([1], to: Scene.first, idempotency: .verified(by: probe))
+      }
+      scene.executor.advance(by: .seconds(5))
+      #expect(write.hasEnded && write.error == nil)
+      // Of the new link's setup, and of the probe, whose session is ready.
+      #expect(told.withLock { $0.count } == 3)
+      #expect(told.withLock { $0.last?.first } == .invalidArgument)
+      ask.withLock { $0 = nil }
+    }
+  }
+
   @Test("what does not wait for the link may be asked inside the body")
   func whatDoesNotWaitForTheLinkMayBeAskedInsideTheBody() throws {
     let other = VirtualPeripheral.twoValues()
