@@ -90,24 +90,29 @@ extension OperationJournal {
     }
   }
 
+  /// Whether an earlier operation shares one of its keys.
+  private func isBlocked(_ index: Int, for turn: Turn) -> Bool {
+    guard index > 0 else { return false }
+    let isWrite = entries[index].request.isWrite
+    let keys = OrderKeys(of: entries[index])
+    return entries[..<index].indices.contains { earlier in
+      keys.contains(keyOf: entries[earlier]) && isBlocking(earlier, for: turn)
+        && (isWrite || !entries[earlier].isSettling)
+    }
+  }
+
   /// The first of those that may go: by priority, then by call order.
   private func first(for turn: Turn) -> Int? {
-    // Mostly there is none, or it is the only one: then nobody's keys matter.
-    guard let last = entries.indices.last(where: { isEligible($0, for: turn) }) else { return nil }
-    var blocked = OrderKeys()
-    var blockedForReads = OrderKeys()
-    var found: Int?
-    let priorities = prioritised > 0 ? inheritedPriorities() : []
-    for index in 0...last {
-      if index == last || isEligible(index, for: turn), !isAbandoned(index),
-        !(entries[index].request.isWrite ? blocked : blockedForReads).contains(keyOf: entries[index])
-      {
-        guard prioritised > 0 else { return index }
-        if found.map({ priorities[$0] < priorities[index] }) ?? true { found = index }
+    guard prioritised > 0 else {
+      return entries.indices.first {
+        isEligible($0, for: turn) && !isAbandoned($0) && !isBlocked($0, for: turn)
       }
-      guard index < last, isBlocking(index, for: turn) else { continue }
-      blocked.insert(keysOf: entries[index])
-      if !entries[index].isSettling { blockedForReads.insert(keysOf: entries[index]) }
+    }
+    var found: Int?
+    let priorities = inheritedPriorities()
+    for index in entries.indices
+    where isEligible(index, for: turn) && found.map({ priorities[$0] < priorities[index] }) ?? true {
+      if !isAbandoned(index), !isBlocked(index, for: turn) { found = index }
     }
     return found
   }
