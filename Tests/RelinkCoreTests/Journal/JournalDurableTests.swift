@@ -52,6 +52,17 @@ import Testing
     #expect(bench.journal.entries == [])
   }
 
+  @Test mutating func aReadDoesNotWaitForTheCommitOfAnOutcome() {
+    bench.durable(1, .write(lock, [1]))
+    bench.commit()
+    #expect(bench.markAndOffer() == 1)
+    bench.call(2, .read(lock))
+    #expect(bench.offer() == nil)
+    bench.answer(1)
+    #expect(bench.state(1) == .settling)
+    #expect(bench.offer() == 2)
+  }
+
   @Test mutating func anOutcomeThatForbidsARepetitionSurvivesALossOfPower() {
     for (number, answer) in [
       (1, .failure(.rejected(ATTErrorCode(rawValue: 3)))), (2, .failure(.malformedAnswer)),
