@@ -28,11 +28,11 @@ package struct JournalEntry: Hashable, Sendable {
 
   /// How far the mark of a durable operation has come: that it is about to be offered.
   package enum Mark: Hashable, Sendable {
-    /// None was asked for.
+    /// None was asked for since the latest offer that may have reached the device.
     case none
     /// It is being committed.
     case requested
-    /// It is committed; it is never taken back.
+    /// It is committed; it is never taken back in the store.
     case committed
   }
 

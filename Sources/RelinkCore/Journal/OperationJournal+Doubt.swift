@@ -68,7 +68,12 @@ extension OperationJournal {
     if !isPoisonous, case .verified(let probe) = entry.idempotency {
       entries[index].state = probe.kind == .app ? .unresolved : .inDoubt
     }
-    if entry.extras != nil { withExtras(at: index) { $0.refusals = 0 } }
+    if entry.extras != nil {
+      withExtras(at: index) { extras in
+        extras.refusals = 0
+        extras.mark = .none
+      }
+    }
     note(.inDoubt(reason), at: index, now)
     func settled(_ cause: Doubt.Cause) -> Settlement? {
       settle(at: index, entry.unanswered(notSent: .linkLost, doubt: cause), now: now)

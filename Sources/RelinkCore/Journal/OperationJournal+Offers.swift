@@ -19,7 +19,6 @@ extension OperationJournal {
     entries[index].commandsBefore = commands.handedOver
     let count = entries[index].offers
     note(.offered(generation, number: count), at: index, now)
-    if count > 1, entries[index].isDurable { renewMark(at: index, now: now) }
   }
 
   /// The link did not take the operation: nothing left, so the mark goes.

@@ -151,7 +151,6 @@ extension OperationJournal {
     }
     let mark = row.mark.map { try? StoredMark(decoding: $0) }
     if let mark {
-      extras.mark = .committed
       entry.offers = min(max(mark?.offers ?? 1, 1), Self.mostOffers)
       entry.lastOffer = JournalEntry.Offer(
         generation: mark?.generation ?? Generation(rawValue: 0), at: mark?.at ?? now)

@@ -80,6 +80,9 @@ extension OperationJournal {
   }
 
   /// A durable operation is next in line.
+  ///
+  /// Each offer has a mark of its own: a session whose journal somebody else has claimed meanwhile finds out by it. Of one
+  /// that was offered before the store has a mark already, so that nothing is lost with the power but the number of offers.
   mutating func requestMark(at index: Int, on generation: Generation, now: Timestamp) {
     withExtras(at: index) { $0.mark = .requested }
     let entry = entries[index]
@@ -87,18 +90,7 @@ extension OperationJournal {
     log.append(
       DurableLog.Item(
         number: entry.number, purpose: .mark, record: .marked(id: entry.id.description, mark: mark.encoded()),
-        sync: entry.idempotency == .idempotent ? .normal : .full))
-  }
-
-  /// A durable operation is offered, so that more is known than when its mark was asked for.
-  mutating func renewMark(at index: Int, now: Timestamp) {
-    let entry = entries[index]
-    guard let offer = entry.lastOffer else { return }
-    let mark = StoredMark(generation: offer.generation, at: offer.at, offers: entry.offers, bootID: bootID)
-    log.append(
-      DurableLog.Item(
-        number: entry.number, purpose: .note, record: .marked(id: entry.id.description, mark: mark.encoded()),
-        sync: .normal))
+        sync: entry.idempotency == .idempotent || entry.offers > 0 ? .normal : .full))
   }
 
   /// A durable operation has its outcome.

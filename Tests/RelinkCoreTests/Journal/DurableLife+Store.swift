@@ -153,7 +153,6 @@ extension DurableLife {
     commands[index].deadline = instant(stored.deadline)
     commands[index].offerBefore = instant(stored.options.offerBefore)
     let isOtherBoot = stored.bootID != "boot \(boots)"
-    commands[index].isMarked = row.mark != nil
     commands[index].isPossible = row.mark != nil || (isOtherBoot && called.idempotency == .idempotent)
     guard row.mark != nil else { return }
     switch called.idempotency {

@@ -311,6 +311,7 @@ struct DurableLife {
     commands[index].phase = .queued
     guard isReached else { return settleIfSuperfluous(index) }
     commands[index].isPossible = true
+    commands[index].isMarked = false
     commands[index].refusals = 0
     switch command.idempotency {
     case .nonIdempotent: settle(index, .indeterminate(.linkLost(.supervisionTimeout)))

@@ -151,17 +151,44 @@ import Testing
     #expect(bench.entry(1)?.offers == 1)
   }
 
-  @Test mutating func aSecondOfferRenewsTheMark() throws {
-    bench.durable(1, nil, .idempotent)
+  @Test(arguments: [.idempotent, .verified(by: .named("p"))] as [Idempotency])
+  mutating func aSecondOfferHasAMarkOfItsOwn(_ tag: Idempotency) throws {
+    bench.durable(1, nil, tag)
     bench.commit()
     bench.markAndOffer()
     bench.lose()
     bench.pass(7)
-    #expect(bench.offer() == 1)
+    if bench.probe() != nil { bench.probed(1, .notApplied) }
+    bench.journal.marksWanted(on: bench.generation, now: bench.now)
+    #expect(kinds(bench.beginCommit()) == ["marked op1"])
+    // What the power might take of it, the first one says.
+    #expect(bench.inFlight?.sync == .normal)
+    #expect(bench.offer() == nil)
     bench.commit()
+    #expect(bench.offer() == 1)
+    // One commit for each offer.
+    #expect(bench.journal.nextCommit() == nil)
     let mark = try StoredMark(decoding: bench.disk.row("op1")?.mark ?? [])
     #expect(
       mark == StoredMark(generation: Generation(rawValue: 2), at: bench.now, offers: 2, bootID: "boot 1"))
+  }
+
+  @Test(arguments: [.idempotent, .verified(by: .named("p"))] as [Idempotency], [true, false])
+  mutating func whatSomebodyElseHasClaimedIsNotOfferedAgain(_ tag: Idempotency, _ isRestarted: Bool) {
+    bench.durable(1, nil, tag)
+    bench.commit()
+    bench.markAndOffer()
+    let number: Int64 = isRestarted ? -1 : 1
+    if isRestarted {
+      bench.restart()
+    } else {
+      bench.lose()
+    }
+    if bench.probe() != nil { bench.probed(number, .notApplied) }
+    #expect(bench.next() == nil)
+    bench.failCommit(.superseded)
+    #expect(bench.offer() == nil)
+    #expect(bench.journal.entries == [])
   }
 
   // MARK: Called off on the way

@@ -194,9 +194,9 @@ import Testing
     bench.disk.lastPlace = .max
     bench.now.wall = .min
     bench.restart()
-    #expect(bench.offer() == -1)
+    #expect(bench.markAndOffer() == -1)
     bench.lose()
-    #expect(bench.offer() == -1)
+    #expect(bench.markAndOffer() == -1)
     bench.durable(2)
     bench.durable(3)
     #expect(bench.commit().recorded == [bench.op(2), bench.op(3)])
