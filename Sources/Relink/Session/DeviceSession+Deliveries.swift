@@ -69,7 +69,8 @@ extension DeviceSession {
       return
     }
     let now = executor.timestamp()
-    let lost = operations.linkLost(current.generation, reason: loss.reason, inDoubt: inDoubt, now: now)
+    let lost = operations.linkLost(
+      current.generation, reason: loss.reason, evidence: loss.evidence, inDoubt: inDoubt, now: now)
     scope.markInDoubt(inDoubt)
     perform(
       machine.linkClosed(

@@ -166,8 +166,8 @@ extension DeviceSession {
     guard let current = machine.currentLink, !machine.isPreparing else { return }
     let now = executor.timestamp()
     let lost = operations.linkLost(
-      current.generation, reason: loss.reason, inDoubt: operations.outstandingRequests(), isGone: false,
-      now: now)
+      current.generation, reason: loss.reason, evidence: loss.evidence,
+      inDoubt: operations.outstandingRequests(), isGone: false, now: now)
     perform(
       machine.linkGivenUp(
         on: current.id, loss, inDoubt: OpenOffers(inDoubt: lost.inDoubt, unconfirmed: lost.unconfirmed),

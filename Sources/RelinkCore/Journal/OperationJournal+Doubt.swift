@@ -17,8 +17,8 @@ extension OperationJournal {
   /// `inDoubt`: the requests that may have reached the device. The others did not: their marks go. `isGone`: whether
   /// nothing that was handed over can take effect any more; otherwise it is being ended from here.
   package mutating func linkLost(
-    _ generation: Generation, reason: DisconnectReason, inDoubt: [RequestID], isGone: Bool = true,
-    now: Timestamp
+    _ generation: Generation, reason: DisconnectReason, evidence: [Evidence] = [], inDoubt: [RequestID],
+    isGone: Bool = true, now: Timestamp
   ) -> Loss {
     abandoned.removeAll()
     var loss = Loss(unconfirmed: commands.handedOver - commands.confirmed)
@@ -38,6 +38,7 @@ extension OperationJournal {
         entries[index].lastOffer?.lastPossibleEffect =
           isGone ? now.monotonic : now.monotonic.advanced(by: Self.longestEnd)
         entries[index].lastOffer?.lostTo = reason
+        entries[index].lastOffer?.evidence = evidence
         let isPoisonous = countPoisoning(at: index, reason, isAlone: isAlone, now: now)
         if let one = unanswered(at: index, reason, isPoisonous: isPoisonous, now: now) {
           loss.settled.append(one)

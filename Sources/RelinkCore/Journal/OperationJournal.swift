@@ -7,7 +7,7 @@ internal import BluetoothWire
 /// - *Order*: an operation may be offered when no earlier unsettled operation shares one of its keys; among those that
 ///   may, priority and then call order decide (`OperationJournal+Order.swift`).
 /// - *Marking*: an operation is marked offered before its bytes leave, and the mark is taken back only when the link
-///   proves that nothing left (``offerNotTaken(_:now:)``, ``linkLost(_:reason:inDoubt:isGone:now:)``). The mark of a
+///   proves that nothing left (``offerNotTaken(_:now:)``, ``linkLost(_:reason:evidence:inDoubt:isGone:now:)``). The mark of a
 ///   durable one is committed first, and that one is never taken back.
 /// - *Doubt*: what was offered and cannot be answered any more is offered again if it is idempotent, is looked at if it
 ///   is verified, and settles as indeterminate if it is neither (`OperationJournal+Doubt.swift`).

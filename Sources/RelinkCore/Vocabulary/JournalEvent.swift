@@ -31,16 +31,19 @@ public struct JournaledOperation: Hashable, Sendable {
     public var lastPossibleEffect: MonotonicInstant?
     /// What its link was lost to, once it is.
     public var lostTo: DisconnectReason?
+    /// What speaks for that reason: codes and observations, each with its source; empty for an earlier process's link.
+    public var evidence: [Evidence]
 
     /// Describes an offer.
     public init(
       generation: Generation, at: Timestamp, lastPossibleEffect: MonotonicInstant? = nil,
-      lostTo: DisconnectReason? = nil
+      lostTo: DisconnectReason? = nil, evidence: [Evidence] = []
     ) {
       self.generation = generation
       self.at = at
       self.lastPossibleEffect = lastPossibleEffect
       self.lostTo = lostTo
+      self.evidence = evidence
     }
   }
 

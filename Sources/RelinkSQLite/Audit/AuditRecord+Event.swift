@@ -152,6 +152,10 @@ extension AuditRecord {
         fields.append(AuditField("lastPossibleEffect", last.nanoseconds))
       }
       if let reason = offer.lostTo { fields.append(AuditField("lastLostTo", reason.rawValue)) }
+      if !offer.evidence.isEmpty {
+        fields.append(
+          AuditField("lastEvidence", offer.evidence.map(\.description).joined(separator: "; ")))
+      }
     }
     fields += Self.fields(of: operation.idempotency)
     fields.append(AuditField("isDurable", .flag(operation.durability == .durable)))

@@ -83,6 +83,17 @@ struct AuditRecordTests {
     }
   }
 
+  @Test("What speaks for the loss of a link stands beside its reason")
+  func evidence() throws {
+    var event = JournalEvent.sample(.inDoubt(.supervisionTimeout))
+    event.operation.lastOffer = JournaledOperation.Offer(
+      generation: Generation(rawValue: 4), at: Timestamp(monotonic: .zero, bootTime: 0, wall: 0),
+      lostTo: .supervisionTimeout, evidence: [.hci(.connectionTimeout), .system(110, call: .receive)])
+    let written = try text(event)
+    #expect(written.contains("lastLostTo=supervisionTimeout"))
+    #expect(written.contains("lastEvidence=HCI: \(HCIErrorCode.connectionTimeout); errno 110 from receive"))
+  }
+
   @Test("Every change and outcome has its words and codes")
   func changes() throws {
     let store = JournalStoreError(.full, "no room", isCertain: false)
