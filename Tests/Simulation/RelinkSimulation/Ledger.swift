@@ -13,6 +13,14 @@ struct Ledger: Sendable {
     var submissions: Int
     /// How often the peripheral had applied it by then.
     var applied: Int
+    /// Whether the call became no operation, so that it says nothing of another one under the same ID.
+    var isOfNoOperation = false
+
+    /// Whether another telling of the same write need not agree with this one.
+    var standsAlone: Bool {
+      guard case .notSent(let reason) = outcome else { return false }
+      return isOfNoOperation || reason.isRefusal
+    }
   }
 
   /// One write, however often it was asked for.
@@ -27,8 +35,6 @@ struct Ledger: Sendable {
     var missingSince: Int?
     /// Callers who wait for it, in the life that lasts.
     var waiting = 0
-    /// Whether its only call was cancelled before it arrived.
-    var neverArrived = false
     /// Its place in the order of calls; calls that nobody put in order share one.
     var place = 0
   }
@@ -55,22 +61,15 @@ struct Ledger: Sendable {
     var entry = entries[number] ?? Entry(write: write)
     let isNew = hasComeToNothing(entry, in: life, cameToNothing)
     if isNew { entry.place = turn }
-    entry.neverArrived = false
     entry.submissions.append(life)
     entry.waiting += 1
     entries[number] = entry
     return isNew
   }
 
-  /// The only call of a write was cancelled before it arrived.
-  mutating func neverArrived(_ number: UInt64) {
-    guard let entry = entries[number], entry.submissions.count == 1 else { return }
-    entries[number]?.neverArrived = true
-  }
-
   /// Whether nothing is left of the earlier calls of a write; `hasLatest` says it of those of this life.
   private func hasComeToNothing(_ entry: Entry, in life: Int, _ hasLatest: Bool) -> Bool {
-    if entry.submissions.isEmpty || entry.neverArrived { return true }
+    if entry.submissions.isEmpty { return true }
     if entry.submissions.last != life { return entry.missingSince == life - 1 }
     // What an earlier process left is not undone by a call for which the store could not be read.
     guard entry.missingSince == life - 1 || entry.submissions.allSatisfy({ $0 == life }) else { return false }
@@ -100,7 +99,9 @@ struct Ledger: Sendable {
       problems.append("write \(number) was told \(telling.outcome), and nobody asked for it")
       return
     }
-    if case .notSent(let reason) = telling.outcome, telling.applied > 0, !isExcused(reason, entry) {
+    if case .notSent = telling.outcome, telling.applied > 0,
+      !(telling.standsAlone && entry.submissions.count > 1)
+    {
       problems.append(
         "write \(number) was told \(telling.outcome) after it was applied \(telling.applied) times")
     }
@@ -112,22 +113,14 @@ struct Ledger: Sendable {
     entries[number]?.tellings.append(telling)
   }
 
-  /// Whether the call was refused, so that nothing is said of an earlier one under the same ID.
-  private func isExcused(_ reason: NotSentReason, _ entry: Entry) -> Bool {
-    entry.submissions.count > 1 && reason.isRefusal
-  }
-
   /// Whether two tellings of one write go together.
   private func agree(_ earlier: Telling, _ later: Telling, _ entry: Entry) -> Bool {
     let mayForget =
       entry.write.tag == .idempotent
       && powerLosses.contains { $0.life >= earlier.life && $0.life < later.life }
     switch (earlier.outcome, later.outcome) {
-    case (_, .notSent(let reason)) where later.submissions > 1 && reason.isRefusal:
-      // The later call became no operation.
-      return true
-    case (.notSent(let reason), _) where later.submissions > 1 && reason.isRefusal:
-      return true
+    case (_, .notSent) where later.submissions > 1 && later.standsAlone: return true
+    case (.notSent, _) where later.submissions > 1 && earlier.standsAlone: return true
     case (_, .indeterminate(let doubt)) where doubt.isUnrecorded:
       // Said in place of a store that could not be read.
       return true

@@ -107,6 +107,14 @@ extension Simulation {
     return task
   }
 
+  /// Whether there is no operation of a write: the journal said nothing of it, and the store has none.
+  private func isUnknown(_ number: UInt64, in life: Life) -> Bool {
+    guard case .unknown = life.watch.fate(of: number), let id = Scenario.id(of: number)?.description,
+      ledger.withLock({ $0.entries[number]?.waiting ?? 0 }) == 0
+    else { return false }
+    return !store.rows(of: device).contains { $0.id == id }
+  }
+
   /// Whether the app may ask for a write once more: only under its ID, and after a crash only for what is recorded.
   private func mayAskAgain(for number: UInt64, _ write: Scenario.Write, in life: Life) -> Bool {
     guard write.hasID, let entry = ledger.withLock({ $0.entries[number] }) else { return false }
@@ -117,9 +125,9 @@ extension Simulation {
   func submit(
     _ number: UInt64, _ write: Scenario.Write, _ call: Scenario.Call, in life: Life
   ) -> SpawnedTask<Void> {
+    let cameToNothing = life.watch.cameToNothing(number) || isUnknown(number, in: life)
     let (isNew, isFirst) = ledger.withLock { ledger in
-      let isNew = ledger.submitted(
-        number, write, in: life.number, cameToNothing: life.watch.cameToNothing(number))
+      let isNew = ledger.submitted(number, write, in: life.number, cameToNothing: cameToNothing)
       return (isNew, ledger.entries[number]?.submissions.count == 1)
     }
     if isNew {
@@ -131,21 +139,21 @@ extension Simulation {
     }
     // One that joins waits for the first one's deadline. A commit may take a second longer.
     let grace: Duration = write.isDurable ? .seconds(1) : .zero
-    let limit = isFirst ? executor.now.advanced(by: call.within + grace) : nil
+    let isBounded = isFirst && (!write.hasID || scenario.isAlone(call.number))
+    let limit = isBounded ? executor.now.advanced(by: call.within + grace) : nil
+    let isEarly = call.cancelledAfter == .zero
     let handle = Locked<PendingOperation?>(nil)
     let task = executor.spawn("write \(number)", isElsewhere: call.isElsewhere) { [self] in
       await withTaskCancellationHandler {
         do {
           let outcome = try await outcome(number, write, call, in: life, handle)
-          told(number, outcome, in: life, by: "call")
+          told(number, outcome, in: life, by: "call", beforeArrival: isEarly)
         } catch let error as RelinkError {
           if let outcome = error.outcome {
-            told(number, outcome.map { _ in nil }, in: life, by: "call")
+            told(number, outcome.map { _ in nil }, in: life, by: "call", beforeArrival: isEarly)
           } else if !write.hasID || (error.code != .cancelled && error.code != .deadlineExceeded) {
             // Only a caller who waited together with others may go without an outcome.
             note("write \(number) has no outcome: \(error)")
-          } else if call.cancelledAfter == .zero, case .unknown = life.watch.fate(of: number) {
-            ledger.withLock { $0.neverArrived(number) }
           }
         } catch { note("write \(number) threw \(error)") }
       } onCancel: {
@@ -194,22 +202,26 @@ extension Simulation {
   }
 
   /// Somebody in a living process hears what became of a write.
-  func told(_ number: UInt64, _ outcome: Outcome<Confirmation?>, in life: Life, by way: String) {
+  /// Somebody is told what became of a write; `beforeArrival` says that he was cancelled before his call arrived.
+  func told(
+    _ number: UInt64, _ outcome: Outcome<Confirmation?>, in life: Life, by way: String,
+    beforeArrival: Bool = false
+  ) {
     guard !life.isOver else { return }
     say("write \(number) told by \(way): \(outcome)")
-    let applied = peripheral.counters.applied(tag: number)
+    var telling = Ledger.Telling(
+      outcome: outcome, life: life.number, submissions: 0,
+      applied: peripheral.counters.applied(tag: number),
+      isOfNoOperation: beforeArrival || life.watch.cameToNothing(number))
     ledger.withLock { ledger in
-      let submissions = ledger.entries[number]?.submissions.count ?? 0
-      ledger.told(
-        number,
-        Ledger.Telling(outcome: outcome, life: life.number, submissions: submissions, applied: applied))
+      telling.submissions = ledger.entries[number]?.submissions.count ?? 0
+      ledger.told(number, telling)
     }
-    checkFate(of: number, outcome, in: life)
+    if !telling.standsAlone { checkFate(of: number, outcome, in: life) }
   }
 
   /// Nobody is told anything but what the journal has settled and committed.
   private func checkFate(of number: UInt64, _ outcome: Outcome<Confirmation?>, in life: Life) {
-    if case .notSent(let reason) = outcome, reason.isRefusal { return }
     if case .indeterminate(let doubt) = outcome, doubt.isUnrecorded { return }
     switch life.watch.fate(of: number) {
     case .unknown: break
