@@ -70,6 +70,23 @@ import Testing
     #expect(bench.commit().recorded == [bench.op(3)])
   }
 
+  @Test mutating func whatIsNotDurableWaitsForAClaimAndNotForAStoreThatCannotBeOpened() {
+    leaveBehind()
+    bench.call(1, .write(level, [9]))
+    #expect(bench.offer() == nil)
+    _ = bench.journal.claimFailed(JournalBench.error(.locked), now: bench.now)
+    // What is there of the same attribute nobody knows, and may not know for long.
+    #expect(bench.offer() == 1)
+    bench.call(2, .write(level, [10]))
+    bench.journal.claimRequested()
+    _ = claimed()
+    bench.answer(1)
+    // From here on the order holds.
+    #expect(bench.journal.entries.map(\.number) == [bench.op(-1), bench.op(2)])
+    #expect(bench.offer() == nil)
+    #expect(bench.markAndOffer() == -1)
+  }
+
   @Test mutating func nobodyCanTellOfAGivenNameWhenTheClaimIsRefused() {
     bench.crash()
     bench.journal.claimRequested()
