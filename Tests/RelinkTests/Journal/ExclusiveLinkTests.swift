@@ -293,8 +293,12 @@ import Testing
         $0 = { [weak session] in
           guard let session else { return [] }
           var codes: [RelinkError.Code?] = []
-          do { _ = try await session.read(Scene.first, within: .never) } catch { codes.append(error.code) }
-          do { _ = try await session.connect(within: .never) } catch { codes.append(error.code) }
+          do throws(RelinkError) { _ = try await session.read(Scene.first, within: .never) } catch {
+            codes.append(error.code)
+          }
+          do throws(RelinkError) { _ = try await session.connect(within: .never) } catch {
+            codes.append(error.code)
+          }
           return codes
         }
       }
