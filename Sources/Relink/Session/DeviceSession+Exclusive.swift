@@ -181,7 +181,8 @@ extension RelinkError {
   static var insideTurn: RelinkError {
     RelinkError(
       .invalidArgument,
-      "Inside withLink, setup and a probe the link belongs to the closure: ask its scope, or submit the write.")
+      "Inside withLink, setup and a probe the link belongs to the closure: ask its scope, or submit the write."
+    )
   }
 
   /// Why somebody did not get the link for himself.
