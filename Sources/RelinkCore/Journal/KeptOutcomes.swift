@@ -4,13 +4,14 @@ struct KeptOutcomes: Hashable, Sendable {
   struct Kept: Hashable, Sendable {
     var request: GATTRequest
     var idempotency: Idempotency
-    /// Nothing of the request is kept: whoever knows the ID is taken to ask for the same.
+    /// The bytes of request and tag are not kept, only their digest.
     var isSensitive: Bool
     var isDurable: Bool
     var outcome: Outcome<Confirmation>
     /// When it settled, on the clock that counts suspended time.
     var at: Int64
-    /// The digest of request and tag, where those themselves were erased.
+    /// The digest of request and tag, where those themselves were erased; nil also where a store did not keep it, and
+    /// whoever knows the ID of a sensitive one is taken to ask for the same.
     var fingerprint: [UInt8]?
 
     /// Whether a call asks for what this operation was.

@@ -118,7 +118,8 @@ extension OperationJournal {
       kept.keep(
         KeptOutcomes.Kept(
           request: isSensitive ? one.request.redacted : one.request,
-          idempotency: one.idempotency.withoutClosure, isSensitive: isSensitive, isDurable: true,
+          idempotency: (isSensitive ? one.idempotency.redacted : one.idempotency).withoutClosure,
+          isSensitive: isSensitive, isDurable: true,
           outcome: outcome, at: now.bootTime, fingerprint: one.fingerprint), for: one.id)
       noteDelivered(one.id, now: now)
     } else {

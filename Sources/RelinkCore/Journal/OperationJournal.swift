@@ -400,8 +400,9 @@ package struct OperationJournal: Sendable {
     kept.keep(
       KeptOutcomes.Kept(
         request: isSensitive ? entry.request.redacted : entry.request,
-        idempotency: entry.idempotency.withoutClosure,
-        isSensitive: isSensitive, isDurable: entry.isDurable, outcome: settlement.confirmed, at: now.bootTime),
+        idempotency: (isSensitive ? entry.idempotency.redacted : entry.idempotency).withoutClosure,
+        isSensitive: isSensitive, isDurable: entry.isDurable, outcome: settlement.confirmed, at: now.bootTime,
+        fingerprint: isSensitive ? StoredOperation.fingerprint(of: entry.request, entry.idempotency) : nil),
       for: entry.id)
   }
 

@@ -125,11 +125,49 @@ import Testing
     #expect(bench.call(1_002, value, id: "id990") == .recorded(timer: nil))
   }
 
-  @Test mutating func nothingOfASensitiveValueIsKept() {
-    done(1, "a", sensitive: true)
-    // Whoever knows the ID is taken to ask for the same.
-    #expect(bench.call(2, .write(lock, [8]), id: "a") == .kept(.succeeded(.acknowledged)))
-    #expect(bench.call(3, .write(JournalBench.level, [7]), id: "a") == .refused(.conflictingID))
+  @Test(arguments: [false, true])
+  mutating func ofASensitiveValueOnlyTheDigestIsKept(_ isDurable: Bool) throws {
+    bench = JournalBench(durable: isDurable)
+    let tag = Idempotency.verified(by: .value(of: lock, is: [7]))
+    if isDurable {
+      bench.durable(1, value, tag, id: "a") { $0.isSensitive = true }
+      bench.commit()
+      bench.markAndOffer()
+    } else {
+      bench.call(1, value, tag, id: "a") { $0.isSensitive = true }
+      bench.offer()
+    }
+    bench.answer(1)
+    if isDurable { bench.commit() }
+    #expect(bench.call(2, value, tag, id: "a") == .kept(.succeeded(.acknowledged)))
+    #expect(bench.call(3, .write(lock, [8]), tag, id: "a") == .refused(.conflictingID))
+    #expect(bench.call(4, .write(JournalBench.level, [7]), tag, id: "a") == .refused(.conflictingID))
+    let other = Idempotency.verified(by: .value(of: lock, is: [8]))
+    #expect(bench.call(5, value, other, id: "a") == .refused(.conflictingID))
+    let id = try #require(OperationID("a"))
+    let found = bench.journal.kept.outcome(of: id, now: bench.now.bootTime)
+    let kept = try #require(found)
+    #expect(kept.request == .write(lock, []))
+    #expect(kept.idempotency == .verified(by: .value(of: lock, is: [])))
+    #expect(kept.fingerprint?.count == 32)
+  }
+
+  @Test mutating func noDigestIsMadeOfAValueThatIsNotSensitive() throws {
+    done(1, "a")
+    let id = try #require(OperationID("a"))
+    let found = bench.journal.kept.outcome(of: id, now: bench.now.bootTime)
+    let kept = try #require(found)
+    #expect(kept.request == value)
+    #expect(kept.fingerprint == nil)
+  }
+
+  @Test mutating func aSensitiveProbeThatIsAClosureIsTheSameAsAnother() {
+    func tag() -> Idempotency { .verified(by: Probe(.closure(ProbeClosure(())))) }
+    bench.call(1, value, tag(), id: "a") { $0.isSensitive = true }
+    bench.offer()
+    bench.answer(1)
+    #expect(bench.call(2, value, tag(), id: "a") == .kept(.succeeded(.acknowledged)))
+    #expect(bench.call(3, .write(lock, [8]), tag(), id: "a") == .refused(.conflictingID))
   }
 
   @Test mutating func whatAnIDIsKeptForIsToldToTheStore() {
