@@ -249,7 +249,8 @@ public actor DeviceSession {
     executor.cancelTimer(timerID(Self.clockTimer))
     executor.cancelTimer(timerID(Self.refusalTimer))
     if operations.isEmpty { executor.cancelTimer(timerID(Self.journalTimer)) }
-    let error = RelinkError(.ended, "The session has ended; make a new one to go on.")
+    let error = RelinkError(
+      .ended, "The session has ended; make a new one to go on.", disconnect: machine.lastDisconnect)
     finishFeeds()
     for id in subscriptions.sessionEnded() { consumers.removeValue(forKey: id)?.finish(error) }
   }

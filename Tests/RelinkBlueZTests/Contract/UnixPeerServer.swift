@@ -66,7 +66,7 @@ final class UnixPeerServer: @unchecked Sendable {
 }
 
 /// One link of a served peripheral.
-private final class ServedChannel: PDUChannelHandler {
+final class ServedChannel: PDUChannelHandler {
   let channel: SeqPacketChannel
   private let link: PeerLink
   private let peer: any VirtualPeer

@@ -96,6 +96,14 @@ final class FarEnd: Sendable {
     }
   }
 
+  /// Gives the descriptor away, open.
+  func release() -> Int32 {
+    open.withLock { descriptor in
+      defer { descriptor = -1 }
+      return descriptor
+    }
+  }
+
   func close() {
     open.withLock { descriptor in
       if descriptor >= 0 { Glibc.close(descriptor) }

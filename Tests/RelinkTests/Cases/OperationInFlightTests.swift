@@ -11,16 +11,17 @@ import Testing
   /// There is no read of the RSSI in the API yet; with it comes one more row.
   enum InFlight: CaseIterable {
     case read, write, nonIdempotentWrite, longWrite, nonIdempotentLongWrite, longWriteBeforeExecute
-    case discovery, mtuExchange, subscription, commandOnAFullChannel, readOfTheSetup
+    case reliableWrite, discovery, mtuExchange, firstDiscovery, subscription, commandOnAFullChannel
+    case readOfTheSetup
 
     /// The request that the peripheral swallows, once.
     var swallowed: RequestPattern? {
       switch self {
       case .read, .readOfTheSetup: .read(Scene.first)
       case .write, .nonIdempotentWrite: .opcode(.writeRequest)
-      case .longWrite, .nonIdempotentLongWrite: .opcode(.executeWriteRequest)
+      case .longWrite, .nonIdempotentLongWrite, .reliableWrite: .opcode(.executeWriteRequest)
       case .longWriteBeforeExecute: .opcode(.prepareWriteRequest)
-      case .discovery: .discovery
+      case .discovery, .firstDiscovery: .discovery
       case .mtuExchange: .exchangeMTU
       case .subscription: .subscription(Scene.first)
       case .commandOnAFullChannel: nil
@@ -28,7 +29,7 @@ import Testing
     }
 
     /// Whether it belongs to the way to ready, so that the caller waits in `connect()`.
-    var isPreparation: Bool { self == .mtuExchange || self == .readOfTheSetup }
+    var isPreparation: Bool { [.mtuExchange, .firstDiscovery, .readOfTheSetup].contains(self) }
 
     /// Whether it may have taken effect, and must then not be repeated.
     var isNeverRepeated: Bool { self == .nonIdempotentWrite || self == .nonIdempotentLongWrite }
@@ -49,8 +50,11 @@ import Testing
           let tag: Idempotency = self == .nonIdempotentLongWrite ? .nonIdempotent : .idempotent
           try await session.write(
             long, to: Scene.first, idempotency: tag, options: WriteOptions(allowsLong: true))
+        case .reliableWrite:
+          try await session.writeReliably(
+            [ReliableWrite(Scene.first, short)], idempotency: .idempotent)
         case .discovery: return try await session.discoverServices().isEmpty ? [] : [1]
-        case .mtuExchange, .readOfTheSetup: try await session.connect()
+        case .mtuExchange, .firstDiscovery, .readOfTheSetup: try await session.connect()
         case .subscription:
           for try await update in session.notifications(from: Scene.first) { return update.value }
         case .commandOnAFullChannel:
@@ -162,8 +166,11 @@ import Testing
       cell.end.happen(scene, peripheral)
       scene.executor.advance(by: .seconds(1))
       if cell.inFlight == .subscription {
-        // A stream is no call: it stays declared for the next connect().
+        // A stream is no call: it stays declared for the next connect(), with nothing under way, and ends once, with its
+        // session.
         #expect(!caller.hasEnded)
+        #expect(scene.belongings.outstanding == 0)
+        #expect(scene.belongings.consumers == 1)
       } else {
         expectEnd(of: caller, in: cell)
         #expect(scene.belongings.waiters == 0)
@@ -180,11 +187,31 @@ import Testing
       try scene.connect(.seconds(3))
       #expect(scene.session.snapshot().isReady)
       if cell.inFlight == .subscription {
+        #expect(peripheral.counters.subscriptions.map(\.bits) == [1])
         #expect(peripheral.update([9], of: Scene.first) == 1)
         scene.executor.run()
         #expect(caller.value == [9])
       }
     }
+  }
+
+  @Test(
+    "B01: a subscription whose request was swallowed ends once, with its session", arguments: LinkEnd.allCases
+  )
+  func aStreamEndsOnceAndSaysWhatEndedTheLink(_ end: LinkEnd) throws {
+    let cell = Cell(inFlight: .subscription, end: end)
+    let policy = ReconnectionPolicy(isAutomatic: false, attemptsPerOutage: 1)
+    try Scene.play(peripheral, configuration(cell, policy, told: Locked([]))) { scene in
+      let caller = try begin(cell, scene)
+      end.happen(scene, peripheral)
+      scene.executor.run()
+      let close = scene.spawn("close") { await $0.close() }
+      scene.executor.run()
+      #expect(close.hasEnded)
+      #expect(caller.relinkError?.code == .ended)
+      #expect(caller.relinkError?.disconnect?.reason == end.reason)
+    }
+    #expect(peripheral.counters.subscriptions.isEmpty)
   }
 
   @Test("B01: offered again after the reconnection", arguments: Cell.all)
@@ -207,12 +234,12 @@ import Testing
       switch cell.inFlight {
       case .read: #expect(caller.value == [0x0A])
       case .discovery: #expect(caller.value == [1])
-      case .write, .longWrite, .longWriteBeforeExecute, .commandOnAFullChannel:
+      case .write, .longWrite, .longWriteBeforeExecute, .reliableWrite, .commandOnAFullChannel:
         #expect(caller.value == [])
         #expect(peripheral.wr(0x0010) == 1)
       case .nonIdempotentWrite, .nonIdempotentLongWrite:
         #expect(peripheral.wr(0x0010) == 0)
-      case .mtuExchange, .readOfTheSetup:
+      case .mtuExchange, .firstDiscovery, .readOfTheSetup:
         if cell.end != .adapterOff { #expect(caller.value == []) }
       case .subscription:
         #expect(peripheral.update([9], of: Scene.first) == 1)
