@@ -79,6 +79,9 @@ public enum NotSentReason: Hashable, Sendable {
   /// The link is less secure than the operation requires.
   case securityTooLow(SecurityLevel)
   /// The journal store could not record it: nothing is sent that is not recorded.
+  ///
+  /// Under an ID that an earlier process may have used it says nothing of that process's operation: ask again once the
+  /// store works, under the same ID.
   case storeFailed(JournalStoreError)
   /// A durable and a non-durable write would share an attribute or a lane, and could not be kept in order by a restart.
   case mixedDurability
