@@ -38,6 +38,8 @@ public final class RadioLoop: SessionExecutor {
   private var timers = ExecutorTimers()
   /// When `timer` and `bootTimer` fire, on their own clocks.
   private var armed = (monotonic: Int64.max, boot: Int64.max)
+  /// Whether a timer was set, or has fired, since the two were armed: most rounds have neither.
+  private var isArmingDue = false
   private var table = DescriptorTable()
   private var isStopping = false
 
@@ -167,6 +169,7 @@ public final class RadioLoop: SessionExecutor {
     _ id: TimerID, on clock: ExecutorTimers.Clock, at instant: Int64, _ fire: @escaping @Sendable () -> Void
   ) {
     checkIsolated()
+    isArmingDue = true
     let replaced = timers.set(id, on: clock, at: instant, fire)
     withExtendedLifetime(replaced) {}
   }
@@ -181,6 +184,8 @@ public final class RadioLoop: SessionExecutor {
 
   /// Only an earlier deadline costs a system call; one that has become later is found out when the old one fires.
   private func armTimers() {
+    guard isArmingDue else { return }
+    isArmingDue = false
     if let next = timers.next(on: .monotonic), next < armed.monotonic {
       armed.monotonic = next
       _ = relink_timerfd_arm(timer.rawValue, next)
@@ -192,6 +197,7 @@ public final class RadioLoop: SessionExecutor {
   }
 
   private func fireTimers(on clock: ExecutorTimers.Clock) {
+    isArmingDue = true
     let now: Int64
     switch clock {
     case .monotonic: (armed.monotonic, now) = (.max, relink_clock_monotonic())
