@@ -30,6 +30,8 @@ final class JournalWatch: AuditSink {
     var operations: [OperationID: Operation] = [:]
     var byNumber: [UInt64: OperationID] = [:]
     var open: [OperationID] = []
+    /// Writes in memory that were offered, with their keys.
+    var early: [(id: OperationID, keys: [String])] = []
     var transitions = 0
     var killAt: Int?
     var onTransition: (@Sendable () -> Void)?
@@ -47,6 +49,8 @@ final class JournalWatch: AuditSink {
     var resumes: Bool
     /// Whether nobody sets the system clock.
     var isClockSteady: Bool
+    /// Whether a claim on the journal failed, after which nothing waits for what an earlier process left.
+    var hasClaimFailed: @Sendable () -> Bool
   }
 
   private let facts: Facts
@@ -150,9 +154,19 @@ final class JournalWatch: AuditSink {
       operation.isMarked = event.operation.lastOffer != nil
       operation.isInDoubt = event.operation.lastOffer != nil
       supersede(olderThan: event.operation, operation.number, &state)
+      if let write = operation.number.flatMap({ facts.writes[$0] }), !facts.hasClaimFailed() {
+        for one in state.early where one.keys.contains(where: write.keys.contains) {
+          wrong("was overtaken by \(one.id) before it was taken over")
+        }
+      }
     case .marked: operation.isMarked = true
     case .offered(let generation, _):
       for what in faults(of: event, operation, on: generation, state) { wrong(what) }
+      if event.operation.durability != .durable, event.operation.request.isWrite,
+        let write = operation.number.flatMap({ facts.writes[$0] })
+      {
+        state.early.append((id, write.keys))
+      }
       operation.isOffered = true
       operation.generation = generation
     case .notTaken: operation.isOffered = false

@@ -73,8 +73,9 @@ struct Ledger: Sendable {
     if entry.submissions.last != life { return entry.missingSince == life - 1 }
     // What an earlier process left is not undone by a call for which the store could not be read.
     guard entry.missingSince == life - 1 || entry.submissions.allSatisfy({ $0 == life }) else { return false }
+    guard entry.waiting == 0 else { return false }
     if hasLatest { return true }
-    guard entry.waiting == 0, case .notSent = entry.tellings.last?.outcome else { return false }
+    guard case .notSent = entry.tellings.last?.outcome else { return false }
     return true
   }
 

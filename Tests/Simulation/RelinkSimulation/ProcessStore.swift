@@ -5,6 +5,7 @@ internal import RelinkTesting
 final class ProcessStore: JournalStore {
   private struct State {
     var isDead = false
+    var hasClaimFailed = false
     var commits = 0
     var onCommit: (@Sendable () -> Void)?
     var killAt: Int?
@@ -16,6 +17,9 @@ final class ProcessStore: JournalStore {
   init(_ store: VirtualJournalStore) {
     self.store = store
   }
+
+  /// Whether a claim of this process failed: until the next one nothing is known of what an earlier process left.
+  var hasClaimFailed: Bool { state.withLock { $0.hasClaimFailed } }
 
   /// Ends the process.
   func kill() { state.withLock { $0.isDead = true } }
@@ -35,7 +39,10 @@ final class ProcessStore: JournalStore {
     guard !state.withLock({ $0.isDead }) else {
       return store.executor.post { done(.failure(ProcessStore.ended)) }
     }
-    store.claim(device, owner: owner, epoch: epoch, done)
+    store.claim(device, owner: owner, epoch: epoch) { [state] result in
+      if case .failure = result { state.withLock { $0.hasClaimFailed = true } }
+      done(result)
+    }
     count()
   }
 
