@@ -35,6 +35,8 @@ struct Ledger: Sendable {
     var missingSince: Int?
     /// Callers who wait for it, in the life that lasts.
     var waiting = 0
+    /// Whether a probe may have looked at what another write had left meanwhile.
+    var mayBeMisjudged = false
     /// Its place in the order of calls; calls that nobody put in order share one.
     var place = 0
   }
@@ -100,7 +102,7 @@ struct Ledger: Sendable {
       problems.append("write \(number) was told \(telling.outcome), and nobody asked for it")
       return
     }
-    if case .notSent = telling.outcome, telling.applied > 0,
+    if case .notSent = telling.outcome, telling.applied > 0, !entry.mayBeMisjudged,
       !(telling.standsAlone && entry.submissions.count > 1)
     {
       problems.append(

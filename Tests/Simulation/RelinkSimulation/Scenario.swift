@@ -16,6 +16,9 @@ struct Scenario: Sendable {
     case closureProbe
     /// The app decides, later.
     case appProbe
+
+    /// Whether somebody looks at the device before it is repeated.
+    var isVerified: Bool { self != .idempotent && self != .nonIdempotent }
   }
 
   /// How a write is sent.

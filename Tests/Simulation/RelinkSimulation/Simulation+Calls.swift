@@ -213,11 +213,25 @@ extension Simulation {
       outcome: outcome, life: life.number, submissions: 0,
       applied: peripheral.counters.applied(tag: number),
       isOfNoOperation: beforeArrival || life.watch.cameToNothing(number))
+    let mayBeMisjudged = mayBeMisjudged(number)
     ledger.withLock { ledger in
+      ledger.entries[number]?.mayBeMisjudged = mayBeMisjudged
       telling.submissions = ledger.entries[number]?.submissions.count ?? 0
       ledger.told(number, telling)
     }
     if !telling.standsAlone { checkFate(of: number, outcome, in: life) }
+  }
+
+  /// Whether a write in memory may have gone to the attribute of one that an earlier process left in doubt.
+  ///
+  /// While the claim on the journal fails nothing is held up for what the store has, as documented: an app that writes one
+  /// attribute both ways asks for trouble.
+  private func mayBeMisjudged(_ number: UInt64) -> Bool {
+    let lives = ended.withLock { $0 } + (life.withLock { $0 }.map { [$0] } ?? [])
+    guard let write = writes[number], write.isDurable, write.tag.isVerified,
+      lives.contains(where: { $0.store?.hasClaimFailed == true })
+    else { return false }
+    return writes.values.contains { !$0.isDurable && $0.keys.contains(where: write.keys.contains) }
   }
 
   /// Nobody is told anything but what the journal has settled and committed.
