@@ -13,12 +13,14 @@ enum Outstanding: String, CaseIterable, Sendable {
     (0..<length).map { UInt8(truncatingIfNeeded: seed &* 31 &+ $0 &* 7) }
   }
 
-  /// Has the peripheral leave the next one outstanding.
-  func hold(_ radio: RadioControl) async throws {
+  /// Has the peripheral leave the next one outstanding; how many requests it has left unanswered by then.
+  func hold(_ radio: RadioControl) async throws -> Int {
+    let held = try await radio.ask("stats", for: RadioStats.self).discarded
     switch self {
     case .slowRead: try await radio.tell("slow hold")
     case .preparedWrite: try await radio.tell("hold-answers discarded execute")
     }
+    return held
   }
 
   /// Has the peripheral answer as usual.
@@ -46,11 +48,11 @@ enum Outstanding: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether the peripheral has it, and has not answered.
-  func isOutstanding(_ stats: RadioStats, on link: Int) -> Bool {
+  /// Whether the peripheral has it, and has not answered: of a queued write, Execute Write.
+  func isOutstanding(_ stats: RadioStats, on link: Int, since held: Int) -> Bool {
     switch self {
     case .slowRead: stats.slow.waiting == 1
-    case .preparedWrite: stats.long.queuedBytes[String(link)] == 512
+    case .preparedWrite: stats.long.queuedBytes[String(link)] == 512 && stats.discarded > held
     }
   }
 
@@ -106,9 +108,10 @@ struct Crossing: Sendable {
       var session = try lab.session()
       var link = try await newLink(of: session, after: before, &faults)
       for round in 0..<count {
-        try await outstanding.hold(lab.radio)
+        let held = try await outstanding.hold(lab.radio)
         let cancels = round % 2 == 1
-        let fate = try await end(session, link, with: outstanding, cancels: cancels, seed: round)
+        let fate = try await end(
+          session, link, with: outstanding, since: held, cancels: cancels, seed: round)
         if fate != .indeterminate { faults.append("round \(round): the caller was told \(fate)") }
         if cancels { session = try lab.session() }
         let began = lab.loop.now
@@ -131,11 +134,12 @@ struct Crossing: Sendable {
 
   /// Ends the link with something outstanding: by `disconnect()`, or by cancelling the caller and closing the session.
   private func end(
-    _ session: DeviceSession, _ link: Int, with outstanding: Outstanding, cancels: Bool, seed: Int
+    _ session: DeviceSession, _ link: Int, with outstanding: Outstanding, since held: Int, cancels: Bool,
+    seed: Int
   ) async throws -> Fate {
     try await withThrowingTaskGroup(of: Fate.self) { group in
       group.addTask { await outstanding.begin(on: session, seed: seed) }
-      _ = try await lab.stats { outstanding.isOutstanding($0, on: link) }
+      _ = try await lab.stats { outstanding.isOutstanding($0, on: link, since: held) }
       if cancels { group.cancelAll() } else { await session.disconnect() }
       guard let fate = try await group.next() else { throw LabFailure("no caller") }
       if cancels { await session.close() }

@@ -28,7 +28,7 @@ struct Victim: Sendable {
     if let fault = try await outstanding.repeatSoundly(on: session, link: link, seed: seed, lab.radio) {
       say("fault \(fault)")
     }
-    try await outstanding.hold(lab.radio)
+    _ = try await outstanding.hold(lab.radio)
     say("link \(link)")
     let fate = await outstanding.begin(on: session, seed: seed)
     say("fault it ended: \(fate)")
@@ -117,13 +117,14 @@ struct Killing: Sendable {
       var faults: [String] = []
       var times: [Double] = []
       for round in 0..<count {
+        let held = try await lab.radio.ask("stats", for: RadioStats.self).discarded
         let began = lab.loop.now
         let child = try Child(["victim", outstanding.rawValue, String(round)] + Lab.options)
         defer { child.kill() }
         let link = try await Killing.link(of: child, &faults)
         times.append(began.duration(to: lab.loop.now).milliseconds)
         if link != before + round + 1 { faults.append("link \(link) is the \(round + 1)th after \(before)") }
-        _ = try await lab.stats { outstanding.isOutstanding($0, on: link) }
+        _ = try await lab.stats { outstanding.isOutstanding($0, on: link, since: held) }
       }
       let stats = try await lab.stats { $0.live.isEmpty && $0.slow.waiting == 0 }
       verdicts.equal("\(outstanding), killed: what crossed to a later link in \(count) rounds", faults, [])
