@@ -84,17 +84,17 @@ extension OperationJournal {
   private mutating func settleLate(
     at index: Int, as kept: KeptOutcomes.Kept, now: Timestamp, _ effects: inout StoreEffects
   ) {
+    let isSame = kept.isSame(entries[index].request, entries[index].idempotency)
+    let outcome = isSame ? kept.outcome : .notSent(.conflictingID)
+    // Those who look may have seen it recorded, or joined, and see it end, whatever its callers are told.
+    note(.settled(outcome), at: index, now)
     let entry = remove(at: index)
     effects.recorded.append(entry.number)
     // Its callers were told something already: to them it is as if they had never asked.
     guard entry.extras?.isTold != true else { return }
-    guard kept.isSame(entry.request, entry.idempotency) else {
-      effects.settled.append(Settlement(number: entry.number, outcome: .notSent(.conflictingID)))
-      return
-    }
-    let (outcome, confirmation) = kept.outcome.asAnswer
-    effects.settled.append(
-      Settlement(number: entry.number, outcome: outcome, confirmation: confirmation))
+    let (answer, confirmation) = outcome.asAnswer
+    effects.settled.append(Settlement(number: entry.number, outcome: answer, confirmation: confirmation))
+    guard isSame else { return }
     reports.removeAll { $0.id == entry.id }
     delivered(entry.id, now: now)
   }

@@ -232,6 +232,51 @@ import Testing
     #expect(bench.journal.entries.map(\.number) == [bench.op(-1)])
   }
 
+  // MARK: What is seen of it
+
+  private mutating func changes() -> [JournalEvent.Change] { bench.journal.takeEvents().map(\.change) }
+
+  /// The process dies before it tells an outcome; the next one is asked for the same command twice while its claim hangs,
+  /// both callers hear that the store is silent, and then the claim brings the outcome.
+  @Test mutating func theJoinedCallsOfASilentStoreAreSeenToEnd() {
+    leaveBehind()
+    bench.journal.isObserved = true
+    bench.durable(1, .write(level, [2]), id: "untold", within: 3)
+    #expect(bench.durable(2, .write(level, [2]), id: "untold", within: 3) == .joined(bench.op(1)))
+    bench.pass(3)
+    #expect(bench.fireTimer().count == 1)
+    bench.pass(1)
+    #expect(bench.fireTimer().count == 1)
+    #expect(claimed().settled == [])
+    #expect(changes().filter { $0 != .recovered } == [.joined, .settled(.succeeded(.acknowledged))])
+    #expect(bench.journal.takeReports().map(\.id.description) == ["untold"])
+  }
+
+  @Test mutating func aCallForAnUntoldOneIsSeenToEnd() {
+    leaveBehind()
+    bench.journal.isObserved = true
+    bench.durable(1, .write(level, [2]), id: "untold")
+    bench.durable(2, .write(level, [2]), id: "untold")
+    bench.call(3, .write(lock, [99]), .nonIdempotent, id: "other")
+    _ = claimed()
+    #expect(
+      changes() == [
+        .joined, .recorded, .recovered, .settled(.succeeded(.acknowledged)), .delivered,
+      ])
+  }
+
+  @Test(arguments: [[2], [99]] as [[UInt8]])
+  mutating func aCallInMemoryForAnUntoldOneIsSeenToEnd(_ value: [UInt8]) {
+    leaveBehind()
+    bench.journal.isObserved = true
+    bench.call(1, .write(level, value), .nonIdempotent, id: "untold")
+    _ = claimed()
+    let end: [JournalEvent.Change] =
+      value == [2]
+      ? [.settled(.succeeded(.acknowledged)), .delivered] : [.settled(.notSent(.conflictingID))]
+    #expect(changes() == [.recorded, .recovered] + end)
+  }
+
   @Test mutating func aSensitiveOneIsKnownByItsDigest() {
     let tag = Idempotency.verified(by: .value(of: lock, is: [7]))
     bench.durable(1, .write(lock, [7]), tag, id: "secret") { $0.isSensitive = true }

@@ -51,6 +51,8 @@ final class JournalWatch: AuditSink {
     var isClockSteady: Bool
     /// Whether a claim on the journal failed, after which nothing waits for what an earlier process left.
     var hasClaimFailed: @Sendable () -> Bool
+    /// Whether the store has an operation of this name.
+    var isStored: @Sendable (OperationID) -> Bool
   }
 
   private let facts: Facts
@@ -180,6 +182,8 @@ final class JournalWatch: AuditSink {
       if verdict == .notApplied { operation.isInDoubt = false }
     case .settled(let outcome):
       operation.settled = outcome
+      // A call that gets the outcome of an earlier process's operation was for that one, of which nothing else is shown.
+      if !operation.isRecorded, !outcome.isOfTheStore { operation.isRecorded = facts.isStored(id) }
       state.open.removeAll { $0 == id }
     case .superseded: operation.isSuperseded = true
     case .joined, .probing, .delivered, .storeFailed: break

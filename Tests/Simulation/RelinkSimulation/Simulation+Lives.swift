@@ -20,7 +20,8 @@ extension Simulation {
       JournalWatch.Facts(
         writes: writes, order: { number in ledger.withLock { $0.entries[number]?.place } },
         bornOn: { number in births.withLock { $0[number] } }, resumes: scenario.resumes,
-        isClockSteady: isClockSteady, hasClaimFailed: { processStore?.hasClaimFailed ?? false }),
+        isClockSteady: isClockSteady, hasClaimFailed: { processStore?.hasClaimFailed ?? false },
+        isStored: { [store, device] id in store.rows(of: device).contains { $0.id == id.description } }),
       isTracing: isTracing)
     guard let session = session(over: transport, processStore, watch) else {
       return note("life \(number) could not make its session")
