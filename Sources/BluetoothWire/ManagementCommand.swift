@@ -35,6 +35,26 @@ public enum ManagementCommand: Hashable, Sendable {
   case cancelPairDevice(address: BluetoothAddress, type: ManagementAddressType)
   /// Removes the keys of a device and, if asked, ends its link.
   case unpairDevice(address: BluetoothAddress, type: ManagementAddressType, disconnect: Bool)
+  /// Sets what this host can show and ask when a device starts pairing: 0 shows, 1 shows and asks yes or no, 2 asks for
+  /// digits, 3 neither, 4 shows and asks for digits.
+  case setIOCapability(UInt8)
+  /// Answers ``ManagementEvent/userConfirmationRequest(device:isYesNoOnly:value:)`` with yes.
+  case userConfirmationReply(address: BluetoothAddress, type: ManagementAddressType)
+  /// Answers ``ManagementEvent/userConfirmationRequest(device:isYesNoOnly:value:)`` with no.
+  case userConfirmationNegativeReply(address: BluetoothAddress, type: ManagementAddressType)
+  /// Answers ``ManagementEvent/userPasskeyRequest(device:)``; `passkey` is 0 to 999999.
+  case userPasskeyReply(address: BluetoothAddress, type: ManagementAddressType, passkey: UInt32)
+  /// Refuses ``ManagementEvent/userPasskeyRequest(device:)``.
+  case userPasskeyNegativeReply(address: BluetoothAddress, type: ManagementAddressType)
+  /// Replaces all long term keys that the kernel holds for a controller; no key in the list means that none is left.
+  /// One packet holds at most 1820 keys, and keys beyond that are not sent.
+  case loadLongTermKeys([ManagementLongTermKey])
+  /// Replaces all identity resolving keys that the kernel holds for a controller; no key in the list means that none is
+  /// left. One packet holds at most 2849 keys, and keys beyond that are not sent.
+  case loadIdentityResolvingKeys([ManagementIdentityResolvingKey])
+  /// Lets a controller use private addresses made with this key: 0 no, 1 always, 2 except while it is bondable and can be
+  /// found.
+  case setPrivacy(mode: UInt8, key: SecurityKey)
   /// Starts discovery of the address types whose bits are set: 1 BR/EDR, 2 LE public, 4 LE random.
   case startDiscovery(types: UInt8)
   /// Stops discovery that was started with the same bits.
@@ -43,6 +63,8 @@ public enum ManagementCommand: Hashable, Sendable {
   case addDevice(address: BluetoothAddress, type: ManagementAddressType, action: UInt8)
   /// Removes a device from the kernel's list.
   case removeDevice(address: BluetoothAddress, type: ManagementAddressType)
+  /// Asks for the flags of a device on the kernel's list.
+  case getDeviceFlags(address: BluetoothAddress, type: ManagementAddressType)
   /// Replaces the connection parameters that the kernel keeps for devices.
   case loadConnectionParameters([ManagementConnectionParameters])
   /// Any other command.
@@ -66,10 +88,19 @@ public enum ManagementCommand: Hashable, Sendable {
     case .pairDevice: .pairDevice
     case .cancelPairDevice: .cancelPairDevice
     case .unpairDevice: .unpairDevice
+    case .setIOCapability: .setIOCapability
+    case .userConfirmationReply: .userConfirmationReply
+    case .userConfirmationNegativeReply: .userConfirmationNegativeReply
+    case .userPasskeyReply: .userPasskeyReply
+    case .userPasskeyNegativeReply: .userPasskeyNegativeReply
+    case .loadLongTermKeys: .loadLongTermKeys
+    case .loadIdentityResolvingKeys: .loadIdentityResolvingKeys
+    case .setPrivacy: .setPrivacy
     case .startDiscovery: .startDiscovery
     case .stopDiscovery: .stopDiscovery
     case .addDevice: .addDevice
     case .removeDevice: .removeDevice
+    case .getDeviceFlags: .getDeviceFlags
     case .loadConnectionParameters: .loadConnectionParameters
     case .other(let opcode, _): opcode
     }
@@ -92,7 +123,9 @@ public enum ManagementCommand: Hashable, Sendable {
       .setBREDR(let on), .setSecureConnections(let on):
       bytes.append(on ? 1 : 0)
     case .disconnect(let address, let type), .getConnectionInformation(let address, let type),
-      .cancelPairDevice(let address, let type), .removeDevice(let address, let type):
+      .cancelPairDevice(let address, let type), .removeDevice(let address, let type),
+      .userConfirmationReply(let address, let type), .userConfirmationNegativeReply(let address, let type),
+      .userPasskeyNegativeReply(let address, let type), .getDeviceFlags(let address, let type):
       ManagementAddress(address, type).append(to: &bytes)
     case .pairDevice(let address, let type, let octet), .addDevice(let address, let type, let octet):
       ManagementAddress(address, type).append(to: &bytes)
@@ -100,57 +133,31 @@ public enum ManagementCommand: Hashable, Sendable {
     case .unpairDevice(let address, let type, let disconnect):
       ManagementAddress(address, type).append(to: &bytes)
       bytes.append(disconnect ? 1 : 0)
-    case .startDiscovery(let types), .stopDiscovery(let types): bytes.append(types)
+    case .userPasskeyReply(let address, let type, let passkey):
+      ManagementAddress(address, type).append(to: &bytes)
+      bytes.append(littleEndian: passkey)
+    case .startDiscovery(let octet), .stopDiscovery(let octet), .setIOCapability(let octet):
+      bytes.append(octet)
     case .loadConnectionParameters(let list):
-      // A packet says its length in 16 bits, which bounds the list and the count before it.
-      let sent = list.prefix((0xFFFF - 2) / ManagementConnectionParameters.length)
-      bytes.append(littleEndian: UInt16(sent.count))
-      for parameters in sent { parameters.append(to: &bytes) }
+      for item in Self.sent(list, ManagementConnectionParameters.length, &bytes) { item.append(to: &bytes) }
+    case .loadLongTermKeys(let list):
+      for item in Self.sent(list, ManagementLongTermKey.length, &bytes) { item.append(to: &bytes) }
+    case .loadIdentityResolvingKeys(let list):
+      for item in Self.sent(list, ManagementIdentityResolvingKey.length, &bytes) { item.append(to: &bytes) }
+    case .setPrivacy(let mode, let key):
+      bytes.append(mode)
+      key.append(to: &bytes)
     case .other(_, let parameters): bytes = parameters
     }
     return bytes
   }
-}
 
-/// The connection parameters that the kernel keeps for a device (BlueZ `doc/mgmt-api.txt`, Load Connection Parameters).
-public struct ManagementConnectionParameters: Hashable, Sendable {
-  /// The device.
-  public var device: ManagementAddress
-  /// The shortest connection interval, in units of 1.25 ms.
-  public var minimumInterval: UInt16
-  /// The longest connection interval, in units of 1.25 ms.
-  public var maximumInterval: UInt16
-  /// How many connection events the peripheral may leave out.
-  public var latency: UInt16
-  /// The supervision timeout, in units of 10 ms.
-  public var supervisionTimeout: UInt16
-
-  /// Parameters for a device.
-  ///
-  /// - Parameters:
-  ///   - device: The device.
-  ///   - minimumInterval: The shortest connection interval, in units of 1.25 ms.
-  ///   - maximumInterval: The longest connection interval, in units of 1.25 ms.
-  ///   - latency: How many connection events the peripheral may leave out.
-  ///   - supervisionTimeout: The supervision timeout, in units of 10 ms.
-  public init(
-    device: ManagementAddress, minimumInterval: UInt16, maximumInterval: UInt16, latency: UInt16,
-    supervisionTimeout: UInt16
-  ) {
-    self.device = device
-    self.minimumInterval = minimumInterval
-    self.maximumInterval = maximumInterval
-    self.latency = latency
-    self.supervisionTimeout = supervisionTimeout
-  }
-
-  static let length = 15
-
-  func append(to bytes: inout [UInt8]) {
-    device.append(to: &bytes)
-    bytes.append(littleEndian: minimumInterval)
-    bytes.append(littleEndian: maximumInterval)
-    bytes.append(littleEndian: latency)
-    bytes.append(littleEndian: supervisionTimeout)
+  /// The items that a packet has room for, after their count: a packet says its length in 16 bits.
+  private static func sent<Item>(
+    _ list: [Item], _ itemLength: Int, _ bytes: inout [UInt8]
+  ) -> ArraySlice<Item> {
+    let sent = list.prefix((0xFFFF - 2) / itemLength)
+    bytes.append(littleEndian: UInt16(sent.count))
+    return sent
   }
 }

@@ -39,7 +39,49 @@ public enum ManagementEvent: Hashable, Sendable {
   case controllerSuspend(state: UInt8)
   /// The host woke up, perhaps because of this device: 0 not Bluetooth, 1 unexpected event, 2 remote wake.
   case controllerResume(wakeReason: UInt8, device: ManagementAddress)
+  /// Pairing made a long term key, which is the end of a pairing procedure.
+  ///
+  /// `shouldStore` is false if the device did not bond, or if its identity is not known.
+  case newLongTermKey(shouldStore: Bool, key: ManagementLongTermKey)
+  /// A device told its identity; from now on events and commands name it by that.
+  ///
+  /// `randomAddress` is the private address that it used until now, nil if it used its identity.
+  case newIdentityResolvingKey(
+    shouldStore: Bool, randomAddress: BluetoothAddress?, key: ManagementIdentityResolvingKey)
+  /// Pairing made a key for Signed Write Commands.
+  case newSignatureResolvingKey(shouldStore: Bool, key: ManagementSignatureResolvingKey)
+  /// A device pairs and asks for a PIN code; BR/EDR only. `isSecure` asks for 16 digits.
+  case pinCodeRequest(device: ManagementAddress, isSecure: Bool)
+  /// A device pairs and waits for yes or no.
+  ///
+  /// `value` is to be compared with what the device shows, unless `isYesNoOnly`: then there is nothing to compare, only
+  /// consent to give.
+  case userConfirmationRequest(device: ManagementAddress, isYesNoOnly: Bool, value: UInt32)
+  /// A device pairs and shows a passkey that is to be entered here.
+  case userPasskeyRequest(device: ManagementAddress)
+  /// A device pairs, and this passkey is to be entered on it; `entered` digits already were.
+  case passkeyNotify(device: ManagementAddress, passkey: UInt32, entered: UInt8)
+  /// Another program added a device to the kernel's list; `action` is that of
+  /// ``ManagementCommand/addDevice(address:type:action:)``.
+  case deviceAdded(device: ManagementAddress, action: UInt8)
+  /// Another program removed a device from the kernel's list.
+  case deviceRemoved(device: ManagementAddress)
+  /// The flags of a device on the kernel's list changed. Bits: 0 may wake the host, 1 uses device privacy mode.
+  case deviceFlagsChanged(device: ManagementAddress, supported: UInt32, current: UInt32)
+  /// A controller appeared that has to be configured before it can be used.
+  case unconfiguredIndexAdded
+  /// A controller that had to be configured went away, or is configured now.
+  case unconfiguredIndexRemoved
+  /// A controller of any type appeared; told instead of ``indexAdded`` to a socket that asked for the extended index list.
+  ///
+  /// `type` is 0 configured, 1 unconfigured, 2 alternate MAC and PHY; `bus` is numbered as in the kernel's `hci.h`: 0
+  /// virtual, 1 USB.
+  case extendedIndexAdded(type: UInt8, bus: UInt8)
+  /// A controller of any type went away; the numbers are those of ``extendedIndexAdded(type:bus:)``.
+  case extendedIndexRemoved(type: UInt8, bus: UInt8)
   /// Any other event, or one that is too short.
+  ///
+  /// The octets of New Link Key hold a secret: they are not for logs.
   case unknown(event: ManagementEventCode, parameters: [UInt8])
 
   /// Reads the event in a packet; any packet is answered, none traps.
@@ -57,95 +99,4 @@ public enum ManagementEvent: Hashable, Sendable {
   public init(decoding bytes: [UInt8]) throws(ManagementDecodingError) {
     self.init(try ManagementPacket(decoding: bytes))
   }
-
-  private static func known(_ event: ManagementEventCode, _ parameters: [UInt8]) -> ManagementEvent? {
-    let bytes = parameters.span.bytes
-    let count = bytes.byteCount
-    switch event {
-    case .commandComplete:
-      guard count >= 3 else { return nil }
-      let opcode = ManagementOpcode(rawValue: bytes.uint16(at: 0))
-      let status = ManagementStatus(rawValue: bytes.octet(at: 2))
-      let result = ManagementResult(opcode: opcode, status: status, bytes: bytes.array(from: 3))
-      return .commandComplete(opcode: opcode, status: status, result: result)
-    case .commandStatus:
-      guard count >= 3 else { return nil }
-      return .commandStatus(
-        opcode: ManagementOpcode(rawValue: bytes.uint16(at: 0)),
-        status: ManagementStatus(rawValue: bytes.octet(at: 2)))
-    case .controllerError: return count >= 1 ? .controllerError(code: bytes.octet(at: 0)) : nil
-    case .indexAdded: return .indexAdded
-    case .indexRemoved: return .indexRemoved
-    case .newSettings:
-      return count >= 4 ? .newSettings(ManagementSettings(rawValue: bytes.uint32(at: 0))) : nil
-    case .deviceConnected:
-      guard count >= 13, count - 13 >= Int(bytes.uint16(at: 11)) else { return nil }
-      return .deviceConnected(
-        device: ManagementAddress(bytes, at: 0), flags: bytes.uint32(at: 7),
-        advertisingData: bytes.array(from: 13, count: Int(bytes.uint16(at: 11))))
-    case .deviceDisconnected:
-      guard count >= 8 else { return nil }
-      return .deviceDisconnected(
-        device: ManagementAddress(bytes, at: 0),
-        reason: ManagementDisconnectReason(rawValue: bytes.octet(at: 7)))
-    case .connectFailed:
-      guard count >= 8 else { return nil }
-      return .connectFailed(
-        device: ManagementAddress(bytes, at: 0), status: ManagementStatus(rawValue: bytes.octet(at: 7)))
-    case .authenticationFailed:
-      guard count >= 8 else { return nil }
-      return .authenticationFailed(
-        device: ManagementAddress(bytes, at: 0), status: ManagementStatus(rawValue: bytes.octet(at: 7)))
-    case .deviceFound:
-      guard count >= 14, count - 14 >= Int(bytes.uint16(at: 12)) else { return nil }
-      return .deviceFound(
-        device: ManagementAddress(bytes, at: 0), rssi: Int8(bitPattern: bytes.octet(at: 7)),
-        flags: bytes.uint32(at: 8), advertisingData: bytes.array(from: 14, count: Int(bytes.uint16(at: 12))))
-    case .discovering:
-      return count >= 2 ? .discovering(types: bytes.octet(at: 0), isOn: bytes.octet(at: 1) != 0) : nil
-    case .deviceUnpaired:
-      return count >= ManagementAddress.length
-        ? .deviceUnpaired(device: ManagementAddress(bytes, at: 0)) : nil
-    case .newConnectionParameter:
-      guard count >= 16 else { return nil }
-      return .newConnectionParameters(
-        shouldStore: bytes.octet(at: 7) != 0,
-        parameters: ManagementConnectionParameters(
-          device: ManagementAddress(bytes, at: 0), minimumInterval: bytes.uint16(at: 8),
-          maximumInterval: bytes.uint16(at: 10), latency: bytes.uint16(at: 12),
-          supervisionTimeout: bytes.uint16(at: 14)))
-    case .controllerSuspend: return count >= 1 ? .controllerSuspend(state: bytes.octet(at: 0)) : nil
-    case .controllerResume:
-      guard count >= 8 else { return nil }
-      return .controllerResume(wakeReason: bytes.octet(at: 7), device: ManagementAddress(bytes, at: 0))
-    default: return nil
-    }
-  }
-}
-
-/// Why the kernel says that a link is gone (BlueZ `doc/mgmt-api.txt`, Device Disconnected Event).
-///
-/// Open: any octet is a value. The kernel folds the reasons of the controller into these few.
-public struct ManagementDisconnectReason: RawRepresentable, Hashable, Sendable {
-  /// The octet on the wire.
-  public let rawValue: UInt8
-
-  /// The reason with this octet.
-  ///
-  /// - Parameter rawValue: Any octet.
-  @inlinable
-  public init(rawValue: UInt8) { self.rawValue = rawValue }
-
-  /// None of the others.
-  public static let unspecified = ManagementDisconnectReason(rawValue: 0)
-  /// The supervision timeout passed.
-  public static let connectionTimeout = ManagementDisconnectReason(rawValue: 1)
-  /// This host ended it.
-  public static let localHost = ManagementDisconnectReason(rawValue: 2)
-  /// The device ended it.
-  public static let remote = ManagementDisconnectReason(rawValue: 3)
-  /// Authentication failed.
-  public static let authenticationFailure = ManagementDisconnectReason(rawValue: 4)
-  /// This host ended it because it goes to sleep.
-  public static let localHostSuspend = ManagementDisconnectReason(rawValue: 5)
 }

@@ -15,6 +15,9 @@ public enum ManagementResult: Hashable, Sendable {
   case device(ManagementAddress)
   /// The signal of a link.
   case connectionInformation(ManagementConnectionInformation)
+  /// The flags of a device on the kernel's list, numbered as in
+  /// ``ManagementEvent/deviceFlagsChanged(device:supported:current:)``.
+  case deviceFlags(device: ManagementAddress, supported: UInt32, current: UInt32)
   /// Any other result, also of a command that was refused, and one that is too short.
   case other([UInt8])
 
@@ -27,13 +30,19 @@ public enum ManagementResult: Hashable, Sendable {
   ) -> ManagementResult? {
     let count = bytes.byteCount
     switch opcode {
-    case .disconnect, .pairDevice, .cancelPairDevice, .unpairDevice, .addDevice, .removeDevice:
+    case .disconnect, .pairDevice, .cancelPairDevice, .unpairDevice, .addDevice, .removeDevice,
+      .userConfirmationReply, .userConfirmationNegativeReply, .userPasskeyReply, .userPasskeyNegativeReply:
       return count >= ManagementAddress.length ? .device(ManagementAddress(bytes, at: 0)) : nil
     case .getConnectionInformation where !isSuccess:
       return count >= ManagementAddress.length ? .device(ManagementAddress(bytes, at: 0)) : nil
     case _ where !isSuccess: return nil
     case .getConnectionInformation:
       return ManagementConnectionInformation(bytes).map { .connectionInformation($0) }
+    case .getDeviceFlags:
+      guard count >= ManagementAddress.length + 8 else { return nil }
+      return .deviceFlags(
+        device: ManagementAddress(bytes, at: 0), supported: bytes.uint32(at: 7),
+        current: bytes.uint32(at: 11))
     case .readVersion: return count >= 3 ? .version(bytes.octet(at: 0), revision: bytes.uint16(at: 1)) : nil
     case .readControllerIndexList:
       guard count >= 2, (count - 2) / 2 >= Int(bytes.uint16(at: 0)) else { return nil }

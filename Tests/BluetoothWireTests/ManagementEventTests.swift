@@ -1,68 +1,6 @@
 import BluetoothWire
 import Testing
 
-private let device = ManagementAddress(BluetoothAddress(0xC0DE_0000_0001), .leRandom)
-
-@Suite struct ManagementCommandTests {
-  @Test(
-    arguments: [
-      (.readVersion, "0100 0000 0000"),
-      (.readControllerIndexList, "0300 0000 0000"),
-      (.readControllerInformation, "0400 0000 0000"),
-      (.setPowered(true), "0500 0000 0100 01"),
-      (.setPowered(false), "0500 0000 0100 00"),
-      (.setConnectable(true), "0700 0000 0100 01"),
-      (.setBondable(false), "0900 0000 0100 00"),
-      (.setLowEnergy(true), "0D00 0000 0100 01"),
-      (.setBREDR(false), "2A00 0000 0100 00"),
-      (.setSecureConnections(true), "2D00 0000 0100 01"),
-      (.disconnect(address: device.address, type: .leRandom), "1400 0000 0700 01000000DEC0 02"),
-      (.getConnections, "1500 0000 0000"),
-      (.getConnectionInformation(address: device.address, type: .lePublic), "3100 0000 0700 01000000DEC0 01"),
-      (
-        .pairDevice(address: device.address, type: .leRandom, ioCapability: 3),
-        "1900 0000 0800 01000000DEC0 02 03"
-      ),
-      (.cancelPairDevice(address: device.address, type: .leRandom), "1A00 0000 0700 01000000DEC0 02"),
-      (
-        .unpairDevice(address: device.address, type: .leRandom, disconnect: true),
-        "1B00 0000 0800 01000000DEC0 02 01"
-      ),
-      (.startDiscovery(types: 6), "2300 0000 0100 06"),
-      (.stopDiscovery(types: 6), "2400 0000 0100 06"),
-      (.addDevice(address: device.address, type: .leRandom, action: 2), "3300 0000 0800 01000000DEC0 02 02"),
-      (.removeDevice(address: device.address, type: .leRandom), "3400 0000 0700 01000000DEC0 02"),
-      (
-        .loadConnectionParameters([
-          ManagementConnectionParameters(
-            device: device, minimumInterval: 6, maximumInterval: 12, latency: 1, supervisionTimeout: 0x0120)
-        ]), "3500 0000 1100 0100 01000000DEC0 02 0600 0C00 0100 2001"
-      ),
-      (.other(opcode: .setIOCapability, parameters: [3]), "1800 0000 0100 03"),
-    ] as [(ManagementCommand, String)])
-  func itsOctets(command: ManagementCommand, octets: String) {
-    #expect(command.encoded(index: 0) == hex(octets))
-  }
-
-  @Test func theIndexIsInTheHeader() {
-    #expect(ManagementCommand.setPowered(true).encoded(index: 0x0102) == hex("0500 0201 0100 01"))
-    #expect(
-      ManagementCommand.readControllerIndexList.encoded(index: ManagementPacket.noController)
-        == hex("0300 FFFF 0000"))
-  }
-
-  @Test func aListThatThePacketCannotSayIsCut() throws {
-    let one = ManagementConnectionParameters(
-      device: device, minimumInterval: 6, maximumInterval: 12, latency: 1, supervisionTimeout: 100)
-    let octets = ManagementCommand.loadConnectionParameters(Array(repeating: one, count: 5_000)).encoded(
-      index: 0)
-    let packet = try ManagementPacket(decoding: octets)
-    let count = Int(packet.parameters[0]) | Int(packet.parameters[1]) << 8
-    #expect(packet.parameters.count == 2 + count * 15)
-    #expect(count == 4_368)
-  }
-}
-
 @Suite struct ManagementPacketTests {
   @Test func onlyALengthThatIsTrueIsAPacket() throws {
     let packet = ManagementPacket(code: 0x0102, index: 0x0304, parameters: [5, 6])
@@ -125,6 +63,48 @@ private let device = ManagementAddress(BluetoothAddress(0xC0DE_0000_0001), .leRa
         parameters: ManagementConnectionParameters(
           device: device, minimumInterval: 6, maximumInterval: 12, latency: 1, supervisionTimeout: 0x0120))
     ),
+    (
+      "0A 01 01000000DEC0 02 03 01 10 3412 EFCDAB8967452301 \(secretOctets)",
+      .newLongTermKey(shouldStore: true, key: longTermKey)
+    ),
+    (
+      "18 00 AABBCCDDEE7F 01000000DEC0 02 \(secretOctets)",
+      .newIdentityResolvingKey(
+        shouldStore: false, randomAddress: BluetoothAddress(0x7FEE_DDCC_BBAA),
+        key: ManagementIdentityResolvingKey(device: device, value: secret))
+    ),
+    (
+      "18 01 000000000000 01000000DEC0 02 \(secretOctets)",
+      .newIdentityResolvingKey(
+        shouldStore: true, randomAddress: nil,
+        key: ManagementIdentityResolvingKey(device: device, value: secret))
+    ),
+    (
+      "19 01 01000000DEC0 02 03 \(secretOctets)",
+      .newSignatureResolvingKey(
+        shouldStore: true, key: ManagementSignatureResolvingKey(device: device, type: 3, value: secret))
+    ),
+    ("0E 01000000DEC0 00 01", .pinCodeRequest(device: classic, isSecure: true)),
+    (
+      "0F 01000000DEC0 02 00 3F420F00",
+      .userConfirmationRequest(device: device, isYesNoOnly: false, value: 999_999)
+    ),
+    (
+      "0F 01000000DEC0 02 01 00000000",
+      .userConfirmationRequest(device: device, isYesNoOnly: true, value: 0)
+    ),
+    ("10 01000000DEC0 02", .userPasskeyRequest(device: device)),
+    ("17 01000000DEC0 02 40E20100 03", .passkeyNotify(device: device, passkey: 123_456, entered: 3)),
+    ("1A 01000000DEC0 02 02", .deviceAdded(device: device, action: 2)),
+    ("1B 01000000DEC0 02", .deviceRemoved(device: device)),
+    (
+      "2A 01000000DEC0 02 03000000 02000000",
+      .deviceFlagsChanged(device: device, supported: 3, current: 2)
+    ),
+    ("1D", .unconfiguredIndexAdded),
+    ("1E", .unconfiguredIndexRemoved),
+    ("20 00 01", .extendedIndexAdded(type: 0, bus: 1)),
+    ("21 01 03", .extendedIndexRemoved(type: 1, bus: 3)),
     ("2D 01", .controllerSuspend(state: 1)),
     ("2E 01000000DEC0 02 02", .controllerResume(wakeReason: 2, device: device)),
     (
@@ -166,6 +146,33 @@ private let device = ManagementAddress(BluetoothAddress(0xC0DE_0000_0001), .leRa
         opcode: .disconnect, status: .notConnected, result: .device(device))
     ),
     (
+      "01 1C00 02 01000000DEC0 02",
+      .commandComplete(opcode: .userConfirmationReply, status: .notConnected, result: .device(device))
+    ),
+    (
+      "01 1D00 00 01000000DEC0 02",
+      .commandComplete(opcode: .userConfirmationNegativeReply, status: .success, result: .device(device))
+    ),
+    (
+      "01 1E00 00 01000000DEC0 02",
+      .commandComplete(opcode: .userPasskeyReply, status: .success, result: .device(device))
+    ),
+    (
+      "01 1F00 00 01000000DEC0 02",
+      .commandComplete(opcode: .userPasskeyNegativeReply, status: .success, result: .device(device))
+    ),
+    (
+      "01 4F00 00 01000000DEC0 02 03000000 01000000",
+      .commandComplete(
+        opcode: .getDeviceFlags, status: .success,
+        result: .deviceFlags(device: device, supported: 3, current: 1))
+    ),
+    (
+      "01 2F00 00 01220000",
+      .commandComplete(
+        opcode: .setPrivacy, status: .success, result: .settings([.powered, .lowEnergy, .privacy]))
+    ),
+    (
       "01 3100 02 01000000DEC0 02 7F 7F 7F",
       .commandComplete(
         opcode: .getConnectionInformation, status: .notConnected, result: .device(device))
@@ -187,6 +194,16 @@ private let device = ManagementAddress(BluetoothAddress(0xC0DE_0000_0001), .leRa
       try ManagementEvent(decoding: hex("0C00 0000 0800 01000000DEC0 02 01"))
         == .deviceDisconnected(device: device, reason: .connectionTimeout))
     #expect(throws: ManagementDecodingError.truncatedHeader) { try ManagementEvent(decoding: [0x0C]) }
+  }
+
+  /// The kernel passes on reasons that its own interface does not define.
+  @Test func everyReasonIsKept() throws {
+    for reason in UInt8.min...UInt8.max {
+      let octets = hex("0C00 0000 0800 01000000DEC0 02") + [reason]
+      #expect(
+        try ManagementEvent(decoding: octets)
+          == .deviceDisconnected(device: device, reason: ManagementDisconnectReason(rawValue: reason)))
+    }
   }
 
   @Test func theSignalOfALink() throws {
