@@ -47,7 +47,7 @@ extension Ledger {
         if rejection.provesNotApplied, most == 1 { range = 0...0 }
       case .notSent:
         let isLast = index == entry.tellings.count - 1 && telling.submissions == entry.submissions.count
-        if isLast, entry.tellings.allSatisfy(\.saysNotSent) { range = 0...0 }
+        if isLast, !entry.mayHaveBeenUntold, entry.tellings.allSatisfy(\.saysNotSent) { range = 0...0 }
       case .indeterminate: break
       }
     }
@@ -86,6 +86,14 @@ extension Ledger {
       return false
     }
     return powerLosses.contains { $0.life >= first && $0.at <= instant }
+  }
+}
+
+extension Ledger.Entry {
+  /// Whether it may have been done for a caller who died with his process, untold, while the calls of the others became no
+  /// operation; of a durable one the next process would tell.
+  fileprivate var mayHaveBeenUntold: Bool {
+    !write.isDurable && tellings.count < submissions.count && tellings.allSatisfy(\.isOfNoOperation)
   }
 }
 

@@ -212,7 +212,7 @@ extension Simulation {
     var telling = Ledger.Telling(
       outcome: outcome, life: life.number, submissions: 0,
       applied: peripheral.counters.applied(tag: number),
-      isOfNoOperation: beforeArrival || life.watch.cameToNothing(number))
+      isOfNoOperation: isOfNoOperation(number, outcome, in: life, beforeArrival: beforeArrival))
     let mayBeMisjudged = mayBeMisjudged(number)
     ledger.withLock { ledger in
       ledger.entries[number]?.mayBeMisjudged = mayBeMisjudged
@@ -220,6 +220,17 @@ extension Simulation {
       ledger.told(number, telling)
     }
     if !telling.standsAlone { checkFate(of: number, outcome, in: life) }
+  }
+
+  /// Whether somebody is told of a call that became no operation: nothing was recorded, or it was turned away.
+  private func isOfNoOperation(
+    _ number: UInt64, _ outcome: Outcome<Confirmation?>, in life: Life, beforeArrival: Bool
+  ) -> Bool {
+    if life.watch.cameToNothing(number) { return true }
+    guard case .notSent(let reason) = outcome, beforeArrival || reason.isRefusal else { return false }
+    // An operation may have ended in the same way.
+    if case .settled(.notSent(reason)) = life.watch.fate(of: number) { return false }
+    return true
   }
 
   /// Whether a write in memory may have gone to the attribute of one that an earlier process left in doubt.
