@@ -154,10 +154,13 @@ public struct HCIErrorCode: RawRepresentable, Hashable, Sendable {
 }
 
 extension HCIErrorCode: CustomStringConvertible {
-  /// The name in words and the octet, such as `connection timeout (0x08)`.
-  public var description: String { "\(name) (0x\(hexadecimal(rawValue, digits: 2)))" }
+  /// True if the specification defines the code: 0x00 to 0x48 without 0x2B, 0x31 and 0x33.
+  public var isDefined: Bool { name != nil }
 
-  private var name: String {
+  /// The name in words and the octet, such as `connection timeout (0x08)`.
+  public var description: String { "\(name ?? "reserved error") (0x\(hexadecimal(rawValue, digits: 2)))" }
+
+  private var name: String? {
     switch self {
     case .success: "success"
     case .unknownHCICommand: "unknown HCI command"
@@ -230,7 +233,7 @@ extension HCIErrorCode: CustomStringConvertible {
     case .tooLate: "too late"
     case .tooEarly: "too early"
     case .insufficientChannels: "insufficient channels"
-    default: "reserved error"
+    default: nil
     }
   }
 }

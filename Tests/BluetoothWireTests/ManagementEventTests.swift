@@ -296,14 +296,3 @@ import Testing
     }
   }
 }
-
-@Suite struct ManagementStatusTests {
-  @Test func everyDefinedStatusHasItsOwnName() {
-    let names = Set((UInt8(0)...0x14).map { ManagementStatus(rawValue: $0).description.prefix { $0 != "(" } })
-    #expect(names.count == 0x15)
-    #expect(ManagementStatus.permissionDenied.description == "permission denied (0x14)")
-    #expect(ManagementStatus(rawValue: 0x99).description == "unknown status (0x99)")
-    #expect(ManagementOpcode.disconnect.description == "0x0014")
-    #expect(ManagementEventCode.deviceDisconnected.description == "0x000C")
-  }
-}
