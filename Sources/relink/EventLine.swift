@@ -53,6 +53,8 @@ struct EventLine: Equatable {
       self = EventLine(readiness)
     case .disconnected(let info):
       self = EventLine("disconnected", info)
+    case .seen(let other, _):
+      self.init(name: "seen", text: "as \(other)", fields: [("as", .text("\(other)"))])
     case .missed(let count):
       self.init(name: "missed", text: "\(count) events", fields: [("count", .number(count))])
     case .ended(let reason):

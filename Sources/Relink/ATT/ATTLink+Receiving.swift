@@ -56,8 +56,9 @@ extension ATTLink {
     }
   }
 
-  private func finish(_ result: Result<GATTAnswer, GATTFailure>) {
+  func finish(_ result: Result<GATTAnswer, GATTFailure>) {
     guard let request = current?.id else { return }
+    if securable != nil, setAside(for: result) { return }
     current = nil
     handler?.link(id, answered: request, with: result)
   }

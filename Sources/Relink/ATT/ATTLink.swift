@@ -12,12 +12,13 @@ public import RelinkCore
 /// Values from handles that the table does not name are dropped.
 ///
 /// All of it happens on the executor. Nothing is delivered inside `perform`, `abandon` or `close`.
-public actor ATTLink: Link, PDUChannelHandler {
+public actor ATTLink: SecurableLink, PDUChannelHandler {
   /// The name of the link.
   public nonisolated let id: LinkID
 
-  private nonisolated let executor: any SessionExecutor
+  nonisolated let executor: any SessionExecutor
   let channel: any PDUChannel
+  let securable: (any SecurableChannel)?
   let tables: AttributeTableMemory
   weak var handler: (any LinkHandler)?
 
@@ -28,6 +29,10 @@ public actor ATTLink: Link, PDUChannelHandler {
   @exclusivity(unchecked) var current: Current?
   /// Answers that need nothing from the device, to be delivered outside the call that asked.
   private var posted: [PostedAnswer] = []
+  /// The request that the device refused for want of security, with its answer, until the link is secured.
+  @exclusivity(unchecked) var setAside: SetAside?
+  /// The channel was asked to secure its link, and has not answered.
+  var isSecuring = false
 
   @exclusivity(unchecked) var table: AttributeTable?
   /// The handles that may mean something else by now.
@@ -40,13 +45,15 @@ public actor ATTLink: Link, PDUChannelHandler {
   private var hasExchangedMTU = false
   /// Somebody was told `later` because the channel was full.
   @exclusivity(unchecked) private var owesWritable = false
-  private var isClosedHere = false
+  var isClosedHere = false
   private var isGone = false
 
   /// A request that holds the bearer.
   struct Current {
     var id: RequestID
     var procedure: GATTProcedure
+    /// What was asked for, where it may have to be asked again.
+    var request: GATTRequest?
   }
 
   private struct PostedAnswer {
@@ -70,6 +77,7 @@ public actor ATTLink: Link, PDUChannelHandler {
   ) {
     self.id = id
     self.channel = channel
+    securable = channel as? any SecurableChannel
     self.executor = executor
     self.handler = handler
     self.tables = tables
@@ -128,6 +136,10 @@ extension ATTLink {
   @discardableResult
   public nonisolated func abandon(_ id: RequestID) -> Bool {
     assumeIsolated {
+      if $0.setAside?.id == id {
+        $0.setAside?.isAbandoned = true
+        return true
+      }
       guard $0.current?.id == id, $0.bearer.end == nil else { return false }
       $0.bearer.requestAbandoned()
       return $0.callOffQueuedWrite()
@@ -145,9 +157,15 @@ extension ATTLink {
     }
   }
 
-  private func begin(_ request: GATTRequest, _ id: RequestID) -> LinkAcceptance {
+  func begin(_ request: GATTRequest, _ id: RequestID) -> LinkAcceptance {
     guard bearer.end == nil else { return .refused(.linkClosed) }
     flush()
+    let acceptance = start(request, id)
+    if securable != nil, acceptance == .accepted, current?.id == id { current?.request = request }
+    return acceptance
+  }
+
+  private func start(_ request: GATTRequest, _ id: RequestID) -> LinkAcceptance {
     switch request {
     case .exchangeMTU:
       // The exchange happens once per connection (Vol 3 Part F 3.4.2.1); later askers get what was agreed.
@@ -389,7 +407,7 @@ extension ATTLink {
 
   private func timerFired() {
     guard !isGone else { return }
-    switch bearer.timerFired(now: executor.now) {
+    switch bearer.timerFired(now: executor.now, isSecuring: isSecuring) {
     case .none: break
     case .setTimer(let instant):
       setTimer(at: instant)
@@ -420,6 +438,7 @@ extension ATTLink {
     assumeIsolated {
       $0.bearer.channelBecameWritable()
       $0.flush()
+      $0.askAgain()
       $0.announceWritable()
     }
   }
@@ -446,6 +465,7 @@ extension ATTLink {
     let inDoubt = requestsInDoubt()
     bearer.closed()
     current = nil
+    setAside = nil
     posted = []
     handler?.link(id, closed: last, inDoubt: inDoubt)
   }

@@ -47,6 +47,15 @@ public protocol PDUChannelHandler: AnyObject, Sendable {
   /// The channel takes PDUs again.
   func channelWritable()
 
+  /// The link beneath is secured as asked, to this level.
+  func channelSecured(_ level: SecurityLevel)
+
+  /// The link beneath could not be secured: why. The channel may end right after.
+  func channelNotSecured(_ loss: LinkLoss)
+
+  /// Pairing has to know something from the user, or to show something.
+  func channelAsks(_ question: PairingQuestion, _ responder: PairingResponder)
+
   /// The last word of a channel, once: its link is gone.
   func channelClosed(_ loss: LinkLoss)
 }

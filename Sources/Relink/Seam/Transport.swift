@@ -98,6 +98,22 @@ public protocol LinkHandler: AnyObject, Sendable {
   /// A link that said `later` may be asked again.
   func linkWritable(_ link: LinkID)
 
+  /// The device refused a request for want of security; the link keeps it until `secure(to:keys:)` has ended or
+  /// `declineSecurity()`.
+  func link(_ link: LinkID, needs level: SecurityLevel)
+
+  /// The link is secured as asked, to this level.
+  func link(_ link: LinkID, secured level: SecurityLevel)
+
+  /// The link could not be secured: why. It may end right after.
+  func link(_ link: LinkID, notSecured loss: LinkLoss)
+
+  /// Pairing has to know something from the user, or to show something.
+  func link(_ link: LinkID, asks question: PairingQuestion, _ responder: PairingResponder)
+
+  /// The device was seen under another name than the one it is registered with; it is not dialled there by itself.
+  func deviceSeen(as other: DeviceID, _ evidence: [Evidence])
+
   /// The last word of a link, once: it is gone, and nothing sent on it can take effect any more.
   ///
   /// `inDoubt` has the accepted requests that may have reached the device and were not answered. Accepted requests that

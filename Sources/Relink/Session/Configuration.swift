@@ -15,6 +15,19 @@ public struct Configuration: Sendable {
   /// When and how often the session tries again.
   public var reconnection: ReconnectionPolicy
 
+  /// How far links are secured, and whether that may pair.
+  public var security: SecurityPolicy
+
+  /// Asks the user while a device is being paired, and shows what the user has to type on the device.
+  ///
+  /// It runs in a task that is cancelled when the link is lost or the policy's ``SecurityPolicy/limit`` has passed; an
+  /// answer that comes later changes nothing. Nil accepts a pairing that has nothing to ask ("just works"), where the
+  /// policy pairs at all, and refuses every other.
+  public var pairing: (@Sendable (PairingQuestion) async -> PairingAnswer)?
+
+  /// What codes mean, where a device or a controller uses them in a way of its own.
+  public var diagnosis: DiagnosisTable
+
   /// How long calls wait that do not say it themselves.
   public var deadlines: Deadlines
 
@@ -45,13 +58,19 @@ public struct Configuration: Sendable {
 
   /// Makes a configuration; everything has a default.
   public init(
-    setup: Setup? = nil, reconnection: ReconnectionPolicy = .standard, deadlines: Deadlines = .standard,
+    setup: Setup? = nil, reconnection: ReconnectionPolicy = .standard,
+    security: SecurityPolicy = .asRequired,
+    pairing: (@Sendable (PairingQuestion) async -> PairingAnswer)? = nil,
+    diagnosis: DiagnosisTable = .standard, deadlines: Deadlines = .standard,
     journal: JournalPolicy = .standard, store: (any JournalStore)? = nil, owner: String = "",
     epoch: UInt64? = nil, audit: (any AuditSink)? = nil, probes: [String: Probe.Look] = [:],
     dialLimit: Duration? = nil, seed: UInt64? = nil
   ) {
     self.setup = setup
     self.reconnection = reconnection
+    self.security = security
+    self.pairing = pairing
+    self.diagnosis = diagnosis
     self.deadlines = deadlines
     self.journal = journal
     self.store = store

@@ -39,6 +39,26 @@ final class LinkReceiver: LinkHandler {
     session?.assumeIsolated { $0.writable(link) }
   }
 
+  func link(_ link: LinkID, needs level: SecurityLevel) {
+    session?.assumeIsolated { $0.securityNeeded(level, on: link) }
+  }
+
+  func link(_ link: LinkID, secured level: SecurityLevel) {
+    session?.assumeIsolated { $0.secured(link, to: level) }
+  }
+
+  func link(_ link: LinkID, notSecured loss: LinkLoss) {
+    session?.assumeIsolated { $0.notSecured(link, loss) }
+  }
+
+  func link(_ link: LinkID, asks question: PairingQuestion, _ responder: PairingResponder) {
+    session?.assumeIsolated { $0.asked(question, responder, on: link) }
+  }
+
+  func deviceSeen(as other: DeviceID, _ evidence: [Evidence]) {
+    session?.assumeIsolated { $0.seen(as: other, evidence) }
+  }
+
   func link(_ link: LinkID, closed loss: LinkLoss, inDoubt: [RequestID]) {
     session?.assumeIsolated { $0.closed(link, loss, inDoubt: inDoubt) }
   }
@@ -51,7 +71,10 @@ extension DeviceSession {
     if let attempt { attempts[attempt] = nil }
     links[new.id] = new
     let capabilities = new.capabilities
-    let traits = LinkTraits(needsMTUExchange: capabilities.needsMTUExchange, mtu: capabilities.mtu)
+    let traits = LinkTraits(
+      needsMTUExchange: capabilities.needsMTUExchange, mtu: capabilities.mtu,
+      isSecurable: new is any SecurableLink)
+    learnBond()
     perform(machine.linkUp(new.id, attempt: attempt, capabilities: traits, now: executor.now))
   }
 

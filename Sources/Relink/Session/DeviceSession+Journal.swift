@@ -366,8 +366,8 @@ extension NotSentReason {
     switch self {
     case .journalFull, .storeFailed, .mixedDurability, .conflictingID: true
     case .disconnected, .ended, .deadline, .cancelled, .notReconnecting, .attemptsExhausted, .refused,
-      .linkLost,
-      .expired, .superseded, .adapterUnavailable, .continuityBroken, .securityTooLow:
+      .linkLost, .expired, .superseded, .adapterUnavailable, .userActionNeeded, .continuityBroken,
+      .securityTooLow:
       false
     }
   }

@@ -252,8 +252,8 @@ extension DeviceSession {
         return refuse(call, reason, now: now)
       case .wait(let actions): perform(actions)
       }
-      if call.options?.ifUnavailable == .fail, machine.adapter != .on {
-        return refuse(call, .adapterUnavailable(machine.adapter), now: now)
+      if call.options?.ifUnavailable == .fail, let cause = machine.unavailability {
+        return refuse(call, cause.notSent, now: now)
       }
     }
     if call.options?.durability == .durable { openStore() }
@@ -405,7 +405,7 @@ extension DeviceSession {
 
   /// Offers what waits in the journal, in its order, as far as the link takes it.
   func offerOperations() {
-    guard machine.isOffering, link != nil, !isExclusive() else { return }
+    guard machine.isOffering, link != nil, !isExclusive(), !machine.isSecuring else { return }
     offerSubscriptions()
     let now = executor.timestamp()
     // Time that was slept through counts: what is too late by now is not offered.
@@ -414,14 +414,16 @@ extension DeviceSession {
     while let link, let generation = machine.currentLink?.generation {
       let room: OperationJournal.Room =
         outstanding < linkCapabilities.maximumOutstanding ? .any : .withoutResponse
-      let facts = OperationJournal.LinkFacts(
-        generation, security: operations.wantsSecurity ? link.capabilities.security : .none)
+      let facts = linkFacts(link, generation)
       switch operations.next(taking: room, on: facts, now: now) {
       case .nothing:
         operations.marksWanted(on: generation, now: now)
         return journalChanged()
       case .settled(let settlement):
         settle(settlement)
+      case .secure(let level):
+        securityNeeded(level, on: link.id)
+        return journalChanged()
       case .offer(let number, let request):
         guard offer(number, request, on: link, generation, now: now) else { return journalChanged() }
       }

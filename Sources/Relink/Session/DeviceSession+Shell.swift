@@ -31,7 +31,7 @@ extension DeviceSession {
       operations.becameReady(on: readiness.generation, readiness.continuity)
     }
     for action in actions { perform(action) }
-    if machine.adapter != .on, events.contains(where: \.isWaiting) { failUnavailable(machine.adapter) }
+    if events.contains(where: \.isWaiting) { failUnavailable() }
   }
 
   private func perform(_ action: SessionStateMachine.Action) {
@@ -42,10 +42,16 @@ extension DeviceSession {
       attempts[id] = transport.dial(device, attempt: id, options: DialOptions(limit: configuration.dialLimit))
     case .cancelAttempt(let id):
       attempts.removeValue(forKey: id)?.cancel()
+    case .secure(let id, let level, let keys):
+      (links[id] as? any SecurableLink)?.secure(to: level, keys: keys)
+    case .declineSecurity(let id):
+      (links[id] as? any SecurableLink)?.declineSecurity()
+      securityDeclined()
     case .adoptLink(let id, _):
       link = links[id]
       linkCapabilities = link?.capabilities ?? LinkCapabilities()
       outstanding = 0
+      isSecurityDeclined = false
       markAhead(now: executor.timestamp())
     case .closeLink(let id):
       if link?.id == id { leaveLink(goneAt: nil) }
@@ -87,6 +93,7 @@ extension DeviceSession {
     services = []
     setup?.cancel()
     setup = nil
+    endPairing()
     subscriptions.linkLost()
     endProbe()
     exclusive.linkLost()
@@ -100,6 +107,7 @@ extension DeviceSession {
   private func prepare(_ phase: ConnectionPhase) {
     switch phase {
     case .exchangingMTU: begin(.exchangeMTU)
+    case .securing: break  // The link works on it, and says when.
     case .discovering, .revalidating: begin(.discover)
     case .restoringSubscriptions: restoreSubscriptions()
     case .settingUp: runSetup()
@@ -132,7 +140,7 @@ extension DeviceSession {
     measureLink()
     switch answer {
     case .success(.mtu(let mtu)):
-      perform(machine.mtuExchanged(mtu))
+      perform(machine.mtuExchanged(mtu, now: executor.now))
     case .success(.table(let services, let changed)):
       self.services = services
       fail(
@@ -142,7 +150,7 @@ extension DeviceSession {
     case .success(.done), .success(.value), .failure(.malformedAnswer):
       stepFailed(LinkLoss(.protocolViolation, evidence: [.observation("malformed answer")]), on: link)
     case .failure(.rejected(let code)), .failure(.executionRejected(let code)):
-      stepFailed(LinkLoss(.protocolViolation, evidence: [.att(code)]), on: link)
+      stepFailed(LinkLoss(.unknown, evidence: [.att(code)]), on: link)
     case .failure(.refused(let refusal)):
       stepFailed(LinkLoss(.unknown, evidence: [.observation("refused: \(refusal)")]), on: link)
     }
@@ -150,7 +158,8 @@ extension DeviceSession {
 
   private func measureLink() {
     guard let link else { return }
-    machine.roundTripsCounted(link.roundTrips, security: link.capabilities.security)
+    machine.roundTripsCounted(
+      link.roundTrips, security: link.capabilities.security, now: executor.now)
   }
 
   private func stepFailed(_ loss: LinkLoss, on link: LinkID) {
@@ -177,8 +186,9 @@ extension DeviceSession {
   }
 
   /// No link can come for now: those operations settle that were not to wait for one.
-  private func failUnavailable(_ state: AdapterState) {
-    for one in operations.linkUnavailable(state, now: executor.timestamp()) {
+  private func failUnavailable() {
+    guard let cause = machine.unavailability else { return }
+    for one in operations.linkUnavailable(cause, now: executor.timestamp()) {
       if let settlement = one.settlement { settle(settlement) }
     }
     journalChanged()

@@ -36,6 +36,10 @@ public actor DeviceSession {
   var step: PreparationStep?
   var isOfferPosted = false
   var setup: AppTask?
+  /// The question of a pairing that the user is being asked.
+  var pairing: AppTask?
+  /// The link in use could not be secured as asked, and is not asked again.
+  var isSecurityDeclined = false
   var services: [DiscoveredService] = []
 
   var waiters = KeyedList<OperationNumber, OperationWaiters>()
@@ -86,8 +90,8 @@ public actor DeviceSession {
     let seed = configuration.seed ?? generator.next()
     let now = transport.executor.timestamp()
     let machine = SessionStateMachine(
-      policy: configuration.reconnection, hasSetup: configuration.setup != nil, seed: seed, now: now.monotonic
-    )
+      policy: configuration.reconnection, security: configuration.security, table: configuration.diagnosis,
+      hasSetup: configuration.setup != nil, seed: seed, now: now.monotonic)
     // A later session with the same seed must not give the same names.
     names = SplitMix(seed: seed ^ UInt64(bitPattern: now.wall))
     self.machine = machine
@@ -282,6 +286,8 @@ public actor DeviceSession {
         .adapterUnavailable,
         state.advice,
         disconnect: last)
+    case .userActionNeeded(let action):
+      throw RelinkError(.userActionNeeded, action.advice, disconnect: last)
     case .attemptsExhausted:
       throw RelinkError(
         .attemptsExhausted, "All the attempts that the policy allows have failed.", disconnect: last)
@@ -314,6 +320,10 @@ extension AdapterState {
     switch self {
     case .on: "The Bluetooth adapter went away for a moment; ask again."
     case .off: "The Bluetooth adapter is off; the session goes on by itself once it is on."
+    case .blocked:
+      "The Bluetooth adapter is blocked by a switch of this machine (rfkill unblock bluetooth); the session goes on by "
+        + "itself once it is not."
+    case .suspended: "The host is about to sleep; the session goes on by itself after that."
     case .missing: "There is no Bluetooth adapter; the session goes on by itself once there is one."
     case .notPermitted:
       "This process may not use the Bluetooth adapter; the evidence says what the system refused. The session keeps "

@@ -207,6 +207,10 @@ extension LinkLoss {
       return self
     case .off:
       return LinkLoss(.adapterOff, evidence: evidence)
+    case .blocked:
+      return LinkLoss(.adapterBlocked, evidence: evidence)
+    case .suspended:
+      return LinkLoss(.suspended, evidence: evidence)
     case .missing:
       return LinkLoss(.adapterMissing, evidence: evidence)
     case .notPermitted:

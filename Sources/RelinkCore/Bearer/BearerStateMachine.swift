@@ -40,6 +40,8 @@ package struct BearerStateMachine: Sendable {
     case held(ATTOpcode)
     /// The channel did not take the request yet.
     case deferred(ATTOpcode)
+    /// An answered request is to be asked again when the link is secured; nothing else goes out before.
+    case setAside
   }
 
   private var slot = Slot.free
@@ -141,10 +143,20 @@ extension BearerStateMachine {
     switch slot {
     case .held: slot = .held(pdu.opcode)
     case .deferred: slot = .deferred(pdu.opcode)
-    case .free, .outstanding: return false
+    case .free, .outstanding, .setAside: return false
     }
     backlog.request = pdu
     return true
+  }
+
+  /// A request that was just answered keeps the bearer, until it is asked again or given up.
+  package mutating func requestSetAside() {
+    if end == nil { slot = .setAside }
+  }
+
+  /// The request that was set aside makes room, for itself or for others.
+  package mutating func setAsideEnded() {
+    if case .setAside = slot { slot = .free }
   }
 
   /// Nobody waits any more for the request that holds the bearer; it keeps its place.
@@ -359,12 +371,14 @@ extension BearerStateMachine {
   }
 
   /// The transaction timer fired.
-  package mutating func timerFired(now: MonotonicInstant) -> TimerFiredAction {
+  ///
+  /// `isSecuring`: the link is being secured, which may take the user's time, and the channel takes nothing meanwhile.
+  package mutating func timerFired(now: MonotonicInstant, isSecuring: Bool = false) -> TimerFiredAction {
     isTimerArmed = false
     guard end == nil else { return .none }
     var next: MonotonicInstant?
     switch slot {
-    case .free: break
+    case .free, .setAside: break
     case .outstanding(let opcode), .held(let opcode), .deferred(let opcode):
       guard deadline > now else { return .end(ending(.transactionTimeout(opcode))) }
       next = deadline
@@ -372,6 +386,11 @@ extension BearerStateMachine {
     if !isFull {
       blockedUntil = nil
     } else if let limit = blockedUntil {
+      var limit = limit
+      if isSecuring {
+        limit = MonotonicInstant(nanoseconds: now.nanoseconds &+ Self.transactionNanoseconds)
+        blockedUntil = limit
+      }
       guard limit > now else { return .end(ending(.channelBlocked)) }
       next = next.map { min($0, limit) } ?? limit
     }

@@ -185,7 +185,7 @@ extension OperationJournal {
   }
 
   /// No link can come for now: those settle that were not to wait for one.
-  package mutating func linkUnavailable(_ state: AdapterState, now: Timestamp) -> [Abandonment] {
+  package mutating func linkUnavailable(_ cause: Unavailability, now: Timestamp) -> [Abandonment] {
     guard special > 0 else { return [] }
     var settled: [Abandonment] = []
     for number in entries.map(\.number) {
@@ -193,7 +193,7 @@ extension OperationJournal {
       guard entries[index].options.ifUnavailable == .fail else { continue }
       if case .offered = entries[index].state { continue }
       settled.append(
-        abandon(at: index, notSent: .adapterUnavailable(state), doubt: .adapterUnavailable(state), now: now))
+        abandon(at: index, notSent: cause.notSent, doubt: cause.doubt, now: now))
     }
     return settled
   }
@@ -302,9 +302,10 @@ extension DisconnectReason {
     case .transactionTimeout: true
     case .remoteUserTerminated, .remoteLowResources, .remotePowerOff, .protocolViolation: isSoon
     case .requested, .notFound, .failedToEstablish, .supervisionTimeout, .localHostTerminated,
-      .linkLayerFault,
-      .authenticationFailure, .keyMissing, .micFailure, .adapterOff, .adapterMissing, .notPermitted, .busy,
-      .setupFailed, .preparationTimeout, .refused, .operationExpired, .unknown:
+      .linkLayerFault, .authenticationFailure, .keyMissing, .micFailure, .connectionParameters, .bondMissing,
+      .pairingFailed, .securityTimeout, .adapterOff, .adapterBlocked, .daemonStopped, .suspended,
+      .adapterMissing, .notPermitted, .busy, .channelInUse, .outOfSlots, .adapterStuck, .phantomLink,
+      .wrongAddressType, .setupFailed, .preparationTimeout, .refused, .operationExpired, .unknown:
       false
     }
   }

@@ -14,11 +14,14 @@ extension OperationJournal {
     package var generation: Generation
     /// Its security.
     package var security: SecurityLevel
+    /// Whether the link may still become more secure.
+    package var maySecure: Bool
 
     /// Describes a link.
-    package init(_ generation: Generation, security: SecurityLevel = .none) {
+    package init(_ generation: Generation, security: SecurityLevel = .none, maySecure: Bool = false) {
       self.generation = generation
       self.security = security
+      self.maySecure = maySecure
     }
   }
 
@@ -26,6 +29,8 @@ extension OperationJournal {
   package enum Next: Hashable, Sendable {
     /// Offer this operation.
     case offer(OperationNumber, GATTRequest)
+    /// The link has to be secured to this level first, for the operation that is next in line.
+    case secure(SecurityLevel)
     /// An operation cannot be offered any more, or not on this link; ask again.
     case settled(Settlement)
     /// Nothing.
@@ -37,6 +42,8 @@ extension OperationJournal {
     // Reads never wait for the disk: not for what an earlier process may have left, nor for an outcome that is known.
     while let index = first(for: .offer(on: link.generation, taking: room)) {
       guard let (notSent, doubt) = obstacle(toEntryAt: index, on: link, now: now) else {
+        let needed = entries[index].options.security
+        if link.security < needed { return .secure(needed) }
         return .offer(entries[index].number, entries[index].request)
       }
       let outcome = entries[index].unanswered(notSent: notSent, doubt: doubt)
@@ -146,7 +153,7 @@ extension OperationJournal {
     guard let extras = entries[index].special?.extras else { return nil }
     if let younger = extras.supersededBy { return (.superseded(by: younger), .superseded(by: younger)) }
     if let limit = extras.offerBefore, limit <= now.monotonic { return (.expired, .expired) }
-    if link.security < extras.options.security {
+    if link.security < extras.options.security, !link.maySecure {
       return (.securityTooLow(link.security), .securityTooLow(link.security))
     }
     if extras.options.continuity == .unbroken {

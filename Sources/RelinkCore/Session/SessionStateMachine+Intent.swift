@@ -16,6 +16,11 @@ extension SessionStateMachine {
     guard adapter == .on else {
       return actions + proceed(now: now) + [.resume([waiter], .adapterUnavailable(adapter))]
     }
+    // Who asks again after a pairing that was refused has the device in its pairing mode by now.
+    if userAction == .retryPairing { userAction = nil }
+    if let userAction {
+      return actions + proceed(now: now) + [.resume([waiter], .userActionNeeded(userAction))]
+    }
     waiters.append(ConnectWaiter(id: waiter, deadline: deadline))
     backoffUntil = nil
     return actions + proceed(now: now) + armConnectTimer()
@@ -112,18 +117,20 @@ extension SessionStateMachine {
       return [.cancelTimer(.backoff), .cancelTimer(.adapter)]
     case .dialling(let dialling):
       retiring.append(dialling.id)
-      let info = record(loss, generation: nil, willReconnect: false, inDoubt: 0)
+      let info = record(judge(loss, at: .dialling, now: now), loss, generation: nil, willReconnect: false, inDoubt: 0)
       return [.cancelAttempt(dialling.id), .publish(.attemptFailed(info))]
     case .preparing(let preparing):
       closing.append(preparing.link)
-      let info = record(loss, generation: preparing.generation, willReconnect: false, inDoubt: inDoubt)
+      let info = record(
+        judge(loss, at: .preparing, now: now), loss, generation: preparing.generation, willReconnect: false, inDoubt: inDoubt)
       return [
-        .closeLink(preparing.link), .cancelTimer(.preparation), .publish(.attemptFailed(info)),
+        .closeLink(preparing.link), .cancelTimer(.preparation), .cancelTimer(.securing), .publish(.attemptFailed(info)),
       ]
     case .ready(let ready):
       closing.append(ready.link)
       let info = record(
-        loss, generation: ready.readiness.generation, willReconnect: false, inDoubt: inDoubt)
+        judge(loss, at: .ready, now: now), loss, generation: ready.readiness.generation, willReconnect: false,
+        inDoubt: inDoubt)
       return [.closeLink(ready.link), .publish(.disconnected(info))]
     }
   }

@@ -15,7 +15,7 @@ extension SessionStateMachine {
       retiring.append(dialling.id)
       return [.cancelAttempt(dialling.id)]
         + adopt(link, as: dialling.info, capabilities: capabilities, now: now)
-    case .waiting where attempt == nil:
+    case .waiting where attempt == nil && userAction == nil:
       let info = nextAttempt()
       return [.cancelTimer(.backoff), .publish(.connecting(info))]
         + adopt(link, as: info, capabilities: capabilities, now: now)
@@ -53,7 +53,7 @@ extension SessionStateMachine {
     }
     switch state {
     case .preparing(let preparing) where preparing.link == link:
-      return [.cancelTimer(.preparation)]
+      return [.cancelTimer(.preparation), .cancelTimer(.securing)]
         + failed(loss, generation: preparing.generation, inDoubt: inDoubt, listened: nil, now: now)
     case .ready(let ready) where ready.link == link:
       return lost(ready, loss, inDoubt: inDoubt, now: now)
@@ -90,14 +90,16 @@ extension SessionStateMachine {
       backoffUntil = nil
       return proceed(now: now)
     case .adapter:
-      guard case .waiting(let reason, _) = state else { return [] }
-      return [.adapterOff, .adapterMissing, .notPermitted].contains(reason) ? [.askAdapterState] : []
+      guard case .waiting = state, adapter != .on else { return [] }
+      return [.askAdapterState]
     case .preparation:
       guard case .preparing(let preparing) = state else { return [] }
       // One that was set for the link before this one says nothing about this one.
       let limit = stateSince.advanced(by: policy.preparationLimit)
       guard now >= limit else { return [.setTimer(.preparation, at: limit)] }
       return preparationFailed(on: preparing.link, LinkLoss(.preparationTimeout), inDoubt: 0, now: now)
+    case .securing:
+      return securingExpired(now: now)
     case .connect:
       let expired = waiters.filter { $0.deadline.map { $0 <= moment.bootTime } ?? false }.map(\.id)
       waiters.removeAll { expired.contains($0.id) }
@@ -127,29 +129,35 @@ extension SessionStateMachine {
     adapter = .on
     let generation = Generation(rawValue: lastGeneration)
     let phase: ConnectionPhase = capabilities.needsMTUExchange ? .exchangingMTU : .discovering
-    let preparing = Preparing(
+    var preparing = Preparing(
       link: link, generation: generation, info: info, phase: phase, mtu: capabilities.mtu)
+    preparing.isSecurable = capabilities.isSecurable
+    securing = nil
+    encryptedSince = nil
+    protectedSince = nil
+    history.wasEncryptionAsked = false
     enter(.preparing(preparing), now: now)
-    return [
-      .adoptLink(link, generation),
-      .setTimer(.preparation, at: now.advanced(by: policy.preparationLimit)),
-      .publish(.phase(phase)),
-      .prepare(phase),
+    let begun: [Action] = [
+      .adoptLink(link, generation), .setTimer(.preparation, at: now.advanced(by: policy.preparationLimit)),
     ]
+    guard phase == .exchangingMTU else { return begun + secureOrDiscover(preparing, now: now) }
+    return begun + [.publish(.phase(phase)), .prepare(phase)]
   }
 
   /// An attempt has failed: tells so and decides what comes next.
   mutating func failed(
     _ loss: LinkLoss, generation: Generation?, inDoubt: OpenOffers, listened: Duration?, now: MonotonicInstant
   ) -> [Action] {
-    outage.lastReason = loss.reason
-    let isAbsence = loss.reason == .notFound && (listened ?? .zero) >= Self.shortestAbsence
-    if let state = loss.reason.adapterState {
+    let finding = judge(loss, at: generation == nil ? .dialling : .preparing, now: now)
+    outage.lastReason = finding.reason
+    let isAbsence = finding.reason == .notFound && (listened ?? .zero) >= Self.shortestAbsence
+    if let state = finding.reason.adapterState {
       adapter = state
     } else if !isAbsence {
-      outage.failures += 1
+      // That the radio had to do something else is not this device's failure.
+      if finding.reason != .busy { outage.failures += 1 }
       let delay: Duration
-      if loss.reason == .setupFailed {
+      if finding.reason == .setupFailed {
         setupStreak += 1
         let backoff = policy.setupBackoff ?? policy.backoff
         delay = backoff.delay(afterFailures: setupStreak, using: &generator)
@@ -160,7 +168,8 @@ extension SessionStateMachine {
       backoffUntil = now.advanced(by: delay)
     }
     let isExhausted = policy.attemptsPerOutage.map { outage.failures >= $0 } ?? false
-    let info = record(loss, generation: generation, willReconnect: !isExhausted, inDoubt: inDoubt)
+    let info = record(
+      finding, loss, generation: generation, willReconnect: !isExhausted && userAction == nil, inDoubt: inDoubt)
     enter(.idle(.attemptsExhausted), now: now)
     if isExhausted {
       wanted = false
@@ -171,6 +180,7 @@ extension SessionStateMachine {
     }
     var actions: [Action] = [.publish(.attemptFailed(info))] + proceed(now: now)
     if adapter != .on { actions += resumeAll(.adapterUnavailable(adapter)) }
+    if let userAction { actions += resumeAll(.userActionNeeded(userAction)) }
     return actions
   }
 
@@ -178,14 +188,18 @@ extension SessionStateMachine {
   mutating func lost(
     _ ready: Ready, _ loss: LinkLoss, inDoubt: OpenOffers, now: MonotonicInstant
   ) -> [Action] {
-    outage = Outage(startedAt: now, lastReason: loss.reason)
-    streak = ready.since.duration(to: now) >= policy.stability ? 0 : streak + 1
+    let isExpected = expectation.map { $0.until > now } ?? false
+    let finding = judge(loss, at: .ready, now: now)
+    outage = Outage(startedAt: now, lastReason: finding.reason)
+    let isStable = ready.since.duration(to: now) >= policy.stability
+    streak = isStable || isExpected ? 0 : streak + 1
     // The first loss costs no delay: only a link that is lost again and again waits for the next try.
     let delay = policy.backoff.delay(afterFailures: streak - 1, using: &generator)
     backoffUntil = now.advanced(by: delay)
-    if let state = loss.reason.adapterState { adapter = state }
+    if let state = finding.reason.adapterState { adapter = state }
     let info = record(
-      loss, generation: ready.readiness.generation, willReconnect: policy.isAutomatic, inDoubt: inDoubt)
+      finding, loss, generation: ready.readiness.generation,
+      willReconnect: policy.isAutomatic && userAction == nil, inDoubt: inDoubt)
     enter(.idle(.notReconnecting), now: now)
     guard policy.isAutomatic else {
       wanted = false
@@ -208,9 +222,12 @@ extension SessionStateMachine {
     switch adapter {
     case .on: break
     case .off: return waitForAdapter(.adapterOff, now: now)
+    case .blocked: return waitForAdapter(.adapterBlocked, now: now)
+    case .suspended: return waitForAdapter(.suspended, now: now)
     case .missing: return waitForAdapter(.adapterMissing, now: now)
     case .notPermitted: return waitForAdapter(.notPermitted, now: now)
     }
+    if let userAction { return waitForUser(userAction, now: now) }
     if let until = backoffUntil, until > now { return wait(for: .backoff, until: until, now: now) }
     var actions: [Action] = []
     if case .waiting(_, until: .some) = state { actions.append(.cancelTimer(.backoff)) }
@@ -248,15 +265,6 @@ extension SessionStateMachine {
     state = new
     stateSince = now
   }
-
-  mutating func record(
-    _ loss: LinkLoss, generation: Generation?, willReconnect: Bool, inDoubt: OpenOffers
-  ) -> DisconnectInfo {
-    let info = Diagnosis.diagnose(
-      loss, generation: generation, willReconnect: willReconnect, inDoubt: inDoubt)
-    lastDisconnect = info
-    return info
-  }
 }
 
 /// What the machine needs to know of a link that came up.
@@ -266,18 +274,32 @@ package struct LinkTraits: Hashable, Sendable {
   /// The ATT_MTU at first, in bytes.
   package var mtu: Int
 
+  /// Whether the session can have it secured.
+  package var isSecurable: Bool
+
   /// Describes a link.
-  package init(needsMTUExchange: Bool, mtu: Int) {
+  package init(needsMTUExchange: Bool, mtu: Int, isSecurable: Bool = false) {
     self.needsMTUExchange = needsMTUExchange
     self.mtu = mtu
+    self.isSecurable = isSecurable
   }
 }
 
 extension DisconnectReason {
   /// The state of the adapter that the reason proves, if it proves one.
   var adapterState: AdapterState? {
-    if self == .adapterOff { return .off }
-    if self == .adapterMissing { return .missing }
-    return self == .notPermitted ? .notPermitted : nil
+    switch self {
+    case .adapterOff, .daemonStopped: .off
+    case .adapterBlocked: .blocked
+    case .suspended: .suspended
+    case .adapterMissing: .missing
+    case .notPermitted: .notPermitted
+    case .requested, .notFound, .failedToEstablish, .supervisionTimeout, .remoteUserTerminated,
+      .remoteLowResources, .remotePowerOff, .localHostTerminated, .linkLayerFault, .authenticationFailure,
+      .keyMissing, .micFailure, .connectionParameters, .bondMissing, .pairingFailed, .securityTimeout, .busy,
+      .channelInUse, .outOfSlots, .adapterStuck, .phantomLink, .wrongAddressType, .transactionTimeout,
+      .protocolViolation, .setupFailed, .preparationTimeout, .refused, .operationExpired, .unknown:
+      nil
+    }
   }
 }

@@ -1,18 +1,21 @@
 // The way from a link that is up to a session that is ready, and the table that changes later.
 extension SessionStateMachine {
   /// The link has taken so many round trips by now, and is as secure as that.
-  package mutating func roundTripsCounted(_ count: Int, security: SecurityLevel = .none) {
+  package mutating func roundTripsCounted(
+    _ count: Int, security: SecurityLevel = .none, now: MonotonicInstant
+  ) {
     guard case .preparing(var preparing) = state else { return }
     preparing.roundTrips = count
     preparing.security = security
+    if security > .none, encryptedSince == nil { encryptedSince = now }
     state = .preparing(preparing)
   }
 
   /// The ATT_MTU of the link is known.
-  package mutating func mtuExchanged(_ mtu: Int) -> [Action] {
+  package mutating func mtuExchanged(_ mtu: Int, now: MonotonicInstant) -> [Action] {
     guard case .preparing(var preparing) = state, preparing.phase == .exchangingMTU else { return [] }
     preparing.mtu = mtu
-    return begin(.discovering, in: preparing)
+    return secureOrDiscover(preparing, now: now)
   }
 
   /// The attribute table of the link is known: first, or again after it changed.
@@ -68,7 +71,7 @@ extension SessionStateMachine {
   ) -> [Action] {
     guard case .preparing(let preparing) = state, preparing.link == link else { return [] }
     closing.append(link)
-    return [.closeLink(link), .cancelTimer(.preparation)]
+    return [.closeLink(link), .cancelTimer(.preparation), .cancelTimer(.securing)]
       + failed(loss, generation: preparing.generation, inDoubt: inDoubt, listened: nil, now: now)
   }
 
@@ -91,7 +94,7 @@ extension SessionStateMachine {
     switch state {
     case .preparing(var preparing) where preparing.link == link:
       switch preparing.phase {
-      case .exchangingMTU: return []
+      case .exchangingMTU, .securing: return []
       case .discovering: return [.prepare(.discovering)]
       case .restoringSubscriptions: return begin(.discovering, in: preparing)
       case .settingUp, .revalidating: break
@@ -112,7 +115,7 @@ extension SessionStateMachine {
 
   // MARK: Parts
 
-  private mutating func begin(_ phase: ConnectionPhase, in preparing: Preparing) -> [Action] {
+  mutating func begin(_ phase: ConnectionPhase, in preparing: Preparing) -> [Action] {
     var preparing = preparing
     preparing.phase = phase
     state = .preparing(preparing)
@@ -128,6 +131,7 @@ extension SessionStateMachine {
       tableChanged: preparing.tableChanged, continuity: isFresh ? .fresh : preparing.continuity,
       security: preparing.security)
     wasEverReady = true
+    expectation = nil
     outage.failures = 0
     setupStreak = 0
     enter(.ready(Ready(link: preparing.link, readiness: readiness, since: now)), now: now)

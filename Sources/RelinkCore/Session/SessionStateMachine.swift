@@ -46,6 +46,8 @@ package struct SessionStateMachine: Sendable {
     var mtu: Int
     var roundTrips = 0
     var security = SecurityLevel.none
+    /// Whether the session can have the link secured; otherwise the platform does what it thinks right.
+    var isSecurable = false
     var tableChanged = false
     /// The table changed while the setup runs, and is being learnt again.
     var isRevalidating = false
@@ -72,6 +74,19 @@ package struct SessionStateMachine: Sendable {
     var lastReason: DisconnectReason?
   }
 
+  /// A try to secure the link in use.
+  struct Securing: Hashable {
+    var link: LinkID
+    var level: SecurityLevel
+    var until: MonotonicInstant
+  }
+
+  /// A disconnection that the app has announced.
+  struct Expectation: Hashable {
+    var reason: String
+    var until: MonotonicInstant
+  }
+
   struct ConnectWaiter: Hashable {
     var id: ConnectWaiterID
     /// In nanoseconds of boot time: a caller waits also while the system is suspended.
@@ -96,11 +111,25 @@ package struct SessionStateMachine: Sendable {
   /// The end of the latest link or attempt.
   package internal(set) var lastDisconnect: DisconnectInfo?
   var staleDeliveries = 0
+  /// What decides what a code means.
+  var history = DiagnosisHistory()
+  /// The link in use is being secured.
+  var securing: Securing?
+  /// Since when the link in use is encrypted.
+  var encryptedSince: MonotonicInstant?
+  /// Since when something that needs the bond waits for the device's answer.
+  var protectedSince: MonotonicInstant?
+  /// What the app says will happen, and until when it is no fault.
+  var expectation: Expectation?
+  /// What the user has to do before anything is tried again.
+  package internal(set) var userAction: RecoveryAction?
   var lastAttempt: UInt64 = 0
   var lastGeneration: UInt64 = 0
   var generator: SplitMix
 
   let policy: ReconnectionPolicy
+  let security: SecurityPolicy
+  let table: DiagnosisTable
   let hasSetup: Bool
 
   /// How often the transport is asked whether an adapter that is off or missing is back.
@@ -113,8 +142,13 @@ package struct SessionStateMachine: Sendable {
   ///
   /// - `hasSetup`: whether the app wants to run something on each link before it is ready.
   /// - `seed`: decides the random part of the delays.
-  package init(policy: ReconnectionPolicy, hasSetup: Bool, seed: UInt64, now: MonotonicInstant) {
+  package init(
+    policy: ReconnectionPolicy, security: SecurityPolicy = .asRequired, table: DiagnosisTable = .standard,
+    hasSetup: Bool, seed: UInt64, now: MonotonicInstant
+  ) {
     self.policy = policy
+    self.security = security
+    self.table = table
     self.hasSetup = hasSetup
     stateSince = now
     outage = Outage(startedAt: now)
@@ -131,6 +165,10 @@ package struct SessionStateMachine: Sendable {
     case dial(AttemptID)
     /// Call a dial off.
     case cancelAttempt(AttemptID)
+    /// Secure this link.
+    case secure(LinkID, SecurityLevel, SecurityPolicy.KeySource)
+    /// The link is not going to be more secure: what waits for that gets the device's answer.
+    case declineSecurity(LinkID)
     /// Use this link from now on.
     case adoptLink(LinkID, Generation)
     /// End a link.
@@ -159,6 +197,8 @@ package struct SessionStateMachine: Sendable {
     case backoff = 1
     /// A link took too long to become ready.
     case preparation
+    /// A link took too long to be secured.
+    case securing
     /// The wait of a caller of `connect()` is over.
     case connect
     /// The transport is to be asked whether the adapter is back.
@@ -179,6 +219,8 @@ package struct SessionStateMachine: Sendable {
     case deadlineExceeded
     /// The adapter is off or missing; the session goes on by itself once that ends.
     case adapterUnavailable(AdapterState)
+    /// The user has to do something first.
+    case userActionNeeded(RecoveryAction)
     /// All the attempts that the policy allows have failed.
     case attemptsExhausted
   }
@@ -197,6 +239,15 @@ package struct SessionStateMachine: Sendable {
   /// Whether journalled operations may be offered now.
   package var isOffering: Bool {
     if case .ready(let ready) = state { !ready.isRevalidating } else { false }
+  }
+
+  /// Whether the link in use is being secured: nothing else is asked of it meanwhile.
+  package var isSecuring: Bool { securing != nil }
+
+  /// Why no link can come for now; nil where one can.
+  package var unavailability: Unavailability? {
+    if adapter != .on { return .adapter(adapter) }
+    return userAction == nil ? nil : .userAction
   }
 
   /// Whether the link in use is being made ready.

@@ -21,6 +21,8 @@ public enum ConnectionEvent: Hashable, Sendable {
   case attemptFailed(DisconnectInfo)
   /// The session can be used: journalled operations are offered from now on.
   case ready(Readiness)
+  /// The device was seen under another name; the session stays with the one it was made for.
+  case seen(as: DeviceID, [Evidence])
   /// The session was ready and is not any more.
   case disconnected(DisconnectInfo)
   /// This subscriber fell behind and lost so many events; a snapshot follows.
@@ -51,6 +53,12 @@ public enum WaitReason: Hashable, Sendable {
   case backoff
   /// The adapter is off.
   case adapterOff
+  /// The adapter is blocked by a switch of this machine (rfkill).
+  case adapterBlocked
+  /// The host is about to sleep, or has just woken.
+  case suspended
+  /// The user has to do this first; then the app says so.
+  case userAction(RecoveryAction)
   /// The adapter is not there.
   case adapterMissing
   /// The system does not permit this process what the transport needs.
@@ -84,6 +92,8 @@ public struct AttemptInfo: Hashable, Sendable {
 public enum ConnectionPhase: Hashable, Sendable {
   /// The link is up; the ATT_MTU is being agreed.
   case exchangingMTU
+  /// The link is being encrypted, or the device paired.
+  case securing
   /// The attribute table is being learnt.
   case discovering
   /// Subscriptions are being armed again.

@@ -27,14 +27,38 @@ public enum DisconnectReason: String, Hashable, Sendable {
   case keyMissing
   /// A packet failed its message integrity check (HCI 0x3D).
   case micFailure
+  /// The two sides did not agree on the parameters of the connection (HCI 0x3B).
+  case connectionParameters
+  /// No bond with the device is known here, and the session's policy does not pair.
+  case bondMissing
+  /// Pairing was refused by the device, by the user or by this host, or failed.
+  case pairingFailed
+  /// The link was not secured in the time that the policy gives.
+  case securityTimeout
   /// The adapter is switched off.
   case adapterOff
+  /// The adapter is blocked by a switch of this machine (rfkill).
+  case adapterBlocked
+  /// bluetoothd stopped, which switches the adapter off.
+  case daemonStopped
+  /// The host was suspended.
+  case suspended
   /// The adapter is not there, or was removed.
   case adapterMissing
   /// The system does not permit what was tried.
   case notPermitted
-  /// Another socket or another program holds the device's ATT channel, or the radio is busy.
+  /// The radio is busy with another connection for the moment.
   case busy
+  /// Another socket or another program, bluetoothd for one, holds the device's ATT channel.
+  case channelInUse
+  /// The adapter has no room for one more link.
+  case outOfSlots
+  /// The adapter has refused every dial for some time: it may need to be switched off and on.
+  case adapterStuck
+  /// The host listed a link that its controller does not have, or that answers nothing.
+  case phantomLink
+  /// The device is there under another type of its address.
+  case wrongAddressType
   /// An ATT transaction was not answered within 30 s (Core Specification Vol 3 Part F 3.3.3).
   case transactionTimeout
   /// The device sent what the protocol does not allow.
@@ -67,8 +91,12 @@ public enum Evidence: Hashable, Sendable {
     case pendingError
   }
 
-  /// A reason from the controller.
+  /// A reason from the controller: of a disconnection, or of a connection that was not made.
   case hci(HCIErrorCode)
+  /// What the controller says about switching encryption on.
+  case encryption(HCIErrorCode)
+  /// What the kernel's management interface says about pairing, as the raw number of its status.
+  case pairing(UInt8)
   /// A reason from the kernel's management interface, as its raw number.
   case management(UInt8)
   /// An error number, and the call that returned it: the number means nothing without it.
@@ -86,6 +114,8 @@ extension Evidence: CustomStringConvertible {
   public var description: String {
     switch self {
     case .hci(let code): "HCI: \(code)"
+    case .encryption(let code): "HCI encryption: \(code)"
+    case .pairing(let status): "mgmt pairing status \(status)"
     case .management(let reason): "mgmt reason \(reason)"
     case .system(let number, let call): "errno \(number) from \(call.rawValue)"
     case .endOfFile: "end of file"
@@ -162,11 +192,14 @@ public struct DisconnectInfo: Hashable, Sendable {
   /// How many writes without response were handed over on the link after the last request that was answered: they
   /// succeeded as handed over, and nothing shows that they arrived.
   public var unconfirmed: Int
+  /// Why the app said that this would happen; nil where it did not. It is no fault then.
+  public var expectation: String?
 
   /// Describes the end of a link or of an attempt.
   public init(
     reason: DisconnectReason, evidence: [Evidence], confidence: Confidence, recovery: RecoveryAction,
-    willReconnect: Bool, generation: Generation?, inDoubt: Int, unconfirmed: Int = 0
+    willReconnect: Bool, generation: Generation?, inDoubt: Int, unconfirmed: Int = 0,
+    expectation: String? = nil
   ) {
     self.reason = reason
     self.evidence = evidence
@@ -176,5 +209,6 @@ public struct DisconnectInfo: Hashable, Sendable {
     self.generation = generation
     self.inDoubt = inDoubt
     self.unconfirmed = unconfirmed
+    self.expectation = expectation
   }
 }

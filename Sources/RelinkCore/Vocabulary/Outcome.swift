@@ -74,6 +74,8 @@ public enum NotSentReason: Hashable, Sendable {
   case superseded(by: OperationID)
   /// No link can come for now, and the operation was not to wait for one.
   case adapterUnavailable(AdapterState)
+  /// The user has to do something before a link can come, and the operation was not to wait for that.
+  case userActionNeeded
   /// The device may have lost the state that the operation is about.
   case continuityBroken
   /// The link is less secure than the operation requires.
@@ -116,6 +118,8 @@ public struct Doubt: Hashable, Sendable {
     case superseded(by: OperationID)
     /// No link can come for now, and the operation was not to wait for one.
     case adapterUnavailable(AdapterState)
+    /// The user has to do something before a link can come, and the operation was not to wait for that.
+    case userActionNeeded
     /// The device may have lost the state that the operation is about.
     case continuityBroken
     /// The link is less secure than the operation requires.

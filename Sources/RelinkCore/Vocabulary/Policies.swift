@@ -131,8 +131,12 @@ public struct JournalPolicy: Hashable, Sendable {
 public enum AdapterState: String, Hashable, Sendable {
   /// It can be used.
   case on
-  /// It is there, and switched off or blocked.
+  /// It is there, and switched off.
   case off
+  /// It is there, and blocked by a switch of this machine (rfkill).
+  case blocked
+  /// The host is about to sleep, or has just woken.
+  case suspended
   /// It is not there.
   case missing
   /// It is there, and this process may not use it.

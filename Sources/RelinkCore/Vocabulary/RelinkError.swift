@@ -8,7 +8,7 @@ public struct RelinkError: Error, Sendable, CustomStringConvertible {
     private enum Kind: String, Hashable {
       case notSent, indeterminate, rejected, cancelled, deadlineExceeded, disconnected, ended
       case adapterUnavailable, attemptsExhausted, sessionExists, characteristicNotFound, invalidArgument
-      case linkLost, system
+      case linkLost, system, userActionNeeded
     }
 
     private let kind: Kind
@@ -30,6 +30,8 @@ public struct RelinkError: Error, Sendable, CustomStringConvertible {
     public static let ended = Code(.ended)
     /// The adapter is off, missing or not permitted.
     public static let adapterUnavailable = Code(.adapterUnavailable)
+    /// The user has to do something first; the error's `disconnect` says what.
+    public static let userActionNeeded = Code(.userActionNeeded)
     /// All the attempts that the policy allows have failed.
     public static let attemptsExhausted = Code(.attemptsExhausted)
     /// There is a session for the device already.

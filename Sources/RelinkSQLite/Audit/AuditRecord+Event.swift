@@ -90,6 +90,7 @@ extension AuditRecord {
     case .storeFailed(let error): return why("storeFailed") + fields(of: error)
     case .mixedDurability: return why("mixedDurability")
     case .conflictingID: return why("conflictingID")
+    case .userActionNeeded: return why("userActionNeeded")
     }
   }
 
@@ -113,6 +114,7 @@ extension AuditRecord {
     case .probeInconclusive: return why("probeInconclusive")
     case .probeInterrupted: return why("probeInterrupted")
     case .processEnded: return why("processEnded")
+    case .userActionNeeded: return why("userActionNeeded")
     case .storeFailed(let error): return why("storeFailed") + fields(of: error)
     }
   }

@@ -271,6 +271,8 @@ extension AdapterState {
     switch self {
     case .on: .unknown
     case .off: .adapterOff
+    case .blocked: .adapterBlocked
+    case .suspended: .suspended
     case .missing: .adapterMissing
     case .notPermitted: .notPermitted
     }

@@ -93,6 +93,7 @@ extension ConnectionEvent {
     case .attemptFailed(let info): "attemptFailed(\(info.reason))"
     case .ready(let readiness): "ready(\(readiness.generation))"
     case .disconnected(let info): "disconnected(\(info.reason))"
+    case .seen(let other, _): "seen(\(other))"
     case .missed(let count): "missed(\(count))"
     case .ended(let reason): "ended(\(reason))"
     }

@@ -111,6 +111,7 @@ public struct HistoryGrammar: Hashable, Sendable {
     case (.ended, _): "nothing follows `ended`"
     case (.start, .missed): "a view starts with a snapshot or with the first event of the history"
     case (_, .missed(let number)): missed(number)
+    case (.resting, .seen), (.attempting, .seen), (.ready, .seen): nil
     case (.start, .idle), (.resting, .idle): rested(startsAnew: true)
     case (.start, .waiting), (.resting, .waiting): rested(startsAnew: false)
     case (.start, .connecting(let info)), (.resting, .connecting(let info)): connecting(info)

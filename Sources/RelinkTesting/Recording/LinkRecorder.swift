@@ -21,6 +21,16 @@ public final class LinkRecorder: LinkHandler {
     case tableChanged(LinkID)
     /// The link takes requests again.
     case writable(LinkID)
+    /// The device wants more security for a request, which waits.
+    case needs(LinkID, SecurityLevel)
+    /// The link is secured.
+    case secured(LinkID, SecurityLevel)
+    /// The link could not be secured.
+    case notSecured(LinkID, LinkLoss)
+    /// Pairing asks the user; the recorder keeps who takes the answer.
+    case asks(LinkID, PairingQuestion)
+    /// The device was seen under another name.
+    case seen(as: DeviceID, [Evidence])
     /// The link is gone.
     case closed(LinkID, LinkLoss, inDoubt: [RequestID])
 
@@ -28,9 +38,10 @@ public final class LinkRecorder: LinkHandler {
     public var link: LinkID? {
       switch self {
       case .linkUp(let link, _), .answered(let link, _, _), .value(let link, _, _), .tableChanged(let link),
-        .writable(let link), .closed(let link, _, _):
+        .writable(let link), .needs(let link, _), .secured(let link, _), .notSecured(let link, _),
+        .asks(let link, _), .closed(let link, _, _):
         link
-      case .attemptFailed, .adapterChanged: nil
+      case .attemptFailed, .adapterChanged, .seen: nil
       }
     }
   }
@@ -41,6 +52,7 @@ public final class LinkRecorder: LinkHandler {
     /// How many calls into the transport are under way that must not deliver.
     var calls = 0
     var deliveriesInsideCalls = 0
+    var responders: [PairingResponder] = []
   }
 
   private let state = Locked(State())
@@ -53,6 +65,17 @@ public final class LinkRecorder: LinkHandler {
 
   /// The link that came up last and is not closed.
   public var link: (any Link)? { state.withLock { $0.link } }
+
+  /// Answers the oldest question of a pairing that was not answered yet.
+  ///
+  /// - Parameter answer: The answer.
+  /// - Returns: Whether there was such a question.
+  @discardableResult
+  public func answer(_ answer: PairingAnswer) -> Bool {
+    let responder = state.withLock { $0.responders.isEmpty ? nil : $0.responders.removeFirst() }
+    responder?(answer)
+    return responder != nil
+  }
 
   /// How many deliveries came inside a call that was made through ``calling(_:)``.
   public var deliveriesInsideCalls: Int { state.withLock { $0.deliveriesInsideCalls } }
@@ -187,6 +210,44 @@ public final class LinkRecorder: LinkHandler {
   ///
   /// - Parameter link: The link.
   public func linkWritable(_ link: LinkID) { record(.writable(link)) }
+
+  /// Records it.
+  ///
+  /// - Parameters:
+  ///   - link: The link.
+  ///   - level: What it is to be raised to.
+  public func link(_ link: LinkID, needs level: SecurityLevel) { record(.needs(link, level)) }
+
+  /// Records it.
+  ///
+  /// - Parameters:
+  ///   - link: The link.
+  ///   - level: How far it is secured.
+  public func link(_ link: LinkID, secured level: SecurityLevel) { record(.secured(link, level)) }
+
+  /// Records it.
+  ///
+  /// - Parameters:
+  ///   - link: The link.
+  ///   - loss: Why it is not secured.
+  public func link(_ link: LinkID, notSecured loss: LinkLoss) { record(.notSecured(link, loss)) }
+
+  /// Records it, and keeps who takes the answer for ``answer(_:)``.
+  ///
+  /// - Parameters:
+  ///   - link: The link.
+  ///   - question: What is asked.
+  ///   - responder: What takes the answer.
+  public func link(_ link: LinkID, asks question: PairingQuestion, _ responder: PairingResponder) {
+    record(.asks(link, question)) { $0.responders.append(responder) }
+  }
+
+  /// Records it.
+  ///
+  /// - Parameters:
+  ///   - other: The other name.
+  ///   - evidence: How it is known.
+  public func deviceSeen(as other: DeviceID, _ evidence: [Evidence]) { record(.seen(as: other, evidence)) }
 
   /// Records it.
   ///

@@ -147,10 +147,11 @@ struct SessionWorld {
       check(place == .resting, "waits inside an attempt")
       switch reason {
       case .backoff: check(until != nil && timers[.backoff] == until, "a delay without its timer")
+      case .userAction: check(false, "waits for a user who was not asked")
       case .previousLink:
         check(
           links.contains { $0.isClosing } || dials.contains { $0.isCancelled }, "waits for no old link")
-      case .adapterOff, .adapterMissing, .notPermitted:
+      case .adapterOff, .adapterBlocked, .suspended, .adapterMissing, .notPermitted:
         check(timers[.adapter] != nil || wantsAdapterState, "nobody asks for the adapter")
       }
     case .connecting(_, nil):

@@ -108,6 +108,12 @@ final class ProcessTransport: Transport, LinkHandler {
 
   func linkWritable(_ link: LinkID) { handler?.linkWritable(link) }
 
+  func link(_ link: LinkID, needs level: SecurityLevel) { handler?.link(link, needs: level) }
+
+  func link(_ link: LinkID, secured level: SecurityLevel) { handler?.link(link, secured: level) }
+
+  func link(_ link: LinkID, notSecured loss: LinkLoss) { handler?.link(link, notSecured: loss) }
+
   func link(_ link: LinkID, closed loss: LinkLoss, inDoubt: [RequestID]) {
     state.withLock { $0.links[link] = nil }
     handler?.link(link, closed: loss, inDoubt: inDoubt)

@@ -18,6 +18,7 @@ private enum DoubtKind: UInt8 {
   case probeInterrupted
   case processEnded
   case storeFailed
+  case userActionNeeded
 }
 
 extension ByteWriter {
@@ -65,6 +66,7 @@ extension ByteWriter {
     case .storeFailed(let error):
       put(case: DoubtKind.storeFailed)
       put(error)
+    case .userActionNeeded: put(case: DoubtKind.userActionNeeded)
     }
   }
 }
@@ -104,6 +106,7 @@ extension ByteReader {
     case .probeInterrupted: .probeInterrupted
     case .processEnded: .processEnded
     case .storeFailed: .storeFailed(try storeError())
+    case .userActionNeeded: .userActionNeeded
     }
   }
 }

@@ -17,6 +17,7 @@ private enum NotSentKind: UInt8 {
   case storeFailed
   case mixedDurability
   case conflictingID
+  case userActionNeeded
 }
 
 /// The number of a refusal.
@@ -64,6 +65,7 @@ extension ByteWriter {
       put(error)
     case .mixedDurability: put(case: NotSentKind.mixedDurability)
     case .conflictingID: put(case: NotSentKind.conflictingID)
+    case .userActionNeeded: put(case: NotSentKind.userActionNeeded)
     }
   }
 
@@ -114,6 +116,7 @@ extension ByteReader {
     case .storeFailed: .storeFailed(try storeError())
     case .mixedDurability: .mixedDurability
     case .conflictingID: .conflictingID
+    case .userActionNeeded: .userActionNeeded
     }
   }
 

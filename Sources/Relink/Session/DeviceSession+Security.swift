@@ -1,0 +1,134 @@
+public import RelinkCore
+
+// Security, bonds, and what the user has to do.
+extension DeviceSession {
+  /// Says that the user has removed the pairing on the device, or put it into its pairing mode: automatic reconnection
+  /// goes on.
+  ///
+  /// What waited meanwhile is offered as soon as the session is ready. It does not remove the bond that this host keeps:
+  /// see ``removeBond()``. Without a recovery action that waits for the user it only forgets what spoke against the
+  /// keys.
+  public func pairingWasRemoved() async {
+    learnBond()
+    perform(machine.userActed(now: executor.now))
+  }
+
+  /// Says that the device is about to end its link: a restart, an update, a sleep.
+  ///
+  /// The end of the link within the span is no fault: its recovery action is ``RecoveryAction/none``, its
+  /// ``DisconnectInfo/expectation`` the reason given here, and it costs no delay. While a mark lasts, a second one
+  /// changes nothing; the next ready clears it. The session comes back as ever.
+  ///
+  /// - Parameters:
+  ///   - span: How long the mark lasts.
+  ///   - reason: Why, for people.
+  public func expectDisconnection(within span: Duration = .seconds(60), because reason: String) async {
+    machine.disconnectionExpected(within: span, because: reason, now: executor.now)
+  }
+
+  /// What is known here of a bond with the device; ``BondKnowledge/unknown`` over a transport that knows no bonds.
+  public var bond: BondKnowledge {
+    (transport as? any BondingTransport)?.bond(with: device) ?? .unknown
+  }
+
+  /// Removes the bond with the device from this host; the device keeps its half, and has to be told by its own means.
+  ///
+  /// A link that the bond secured is ended. The call ends with the host's answer, within seconds; cancelling it changes
+  /// nothing.
+  ///
+  /// - Throws: `notSent` where the transport keeps no bonds, or the host refuses: the message says why.
+  public func removeBond() async throws(RelinkError) {
+    guard let transport = transport as? any BondingTransport else {
+      throw RelinkError(.notSent, "This transport keeps no bonds; remove it in the system's settings.")
+    }
+    let error = await withCheckedContinuation { continuation in
+      transport.removeBond(with: device) { continuation.resume(returning: $0) }
+    }
+    learnBond()
+    if let error { throw error }
+  }
+
+  // MARK: Parts
+
+  func learnBond() {
+    if let transport = transport as? any BondingTransport { machine.bondKnown(transport.bond(with: device)) }
+  }
+
+  /// The link in use, as the journal has to know it.
+  func linkFacts(_ link: any Link, _ generation: Generation) -> OperationJournal.LinkFacts {
+    guard operations.wantsSecurity else { return OperationJournal.LinkFacts(generation) }
+    return OperationJournal.LinkFacts(
+      generation, security: link.capabilities.security,
+      maySecure: link is any SecurableLink && !isSecurityDeclined)
+  }
+
+  // MARK: What the link says
+
+  func securityNeeded(_ level: SecurityLevel, on id: LinkID) {
+    guard link?.id == id else { return }
+    guard !isSecurityDeclined else {
+      (link as? any SecurableLink)?.declineSecurity()
+      return
+    }
+    learnBond()
+    perform(machine.securityNeeded(level, on: id, now: executor.now))
+  }
+
+  func secured(_ id: LinkID, to level: SecurityLevel) {
+    guard link?.id == id else { return }
+    endPairing()
+    learnBond()
+    perform(machine.linkSecured(id, to: level, now: executor.now))
+    publisher.publish([], machine.snapshot)
+    offerAll()
+  }
+
+  func notSecured(_ id: LinkID, _ loss: LinkLoss) {
+    guard link?.id == id else { return }
+    endPairing()
+    learnBond()
+    isSecurityDeclined = true
+    perform(machine.linkNotSecured(id, loss, now: executor.now))
+    offerAll()
+  }
+
+  /// The link in use stays as it is: operations that want more settle.
+  func securityDeclined() {
+    isSecurityDeclined = true
+    endPairing()
+  }
+
+  func asked(_ question: PairingQuestion, _ responder: PairingResponder, on id: LinkID) {
+    guard link?.id == id else { return }
+    guard let closure = configuration.pairing else {
+      return responder(question == .consent ? .accept : .refuse)
+    }
+    pairing?.cancel()
+    pairing = AppTask.run(on: executor) { responder(await closure(question)) }
+  }
+
+  /// Nobody waits for the user's answer any more.
+  func endPairing() {
+    pairing?.cancel()
+    pairing = nil
+  }
+
+  func seen(as other: DeviceID, _ evidence: [Evidence]) {
+    publisher.publish([.seen(as: other, evidence)], machine.snapshot)
+  }
+}
+
+extension RecoveryAction {
+  /// What a caller of `connect()` is told.
+  var advice: String {
+    switch self {
+    case .removePairingAndPairAgain:
+      "The keys of the pairing are of no use any more: remove the pairing here and on the device, pair again, and call "
+        + "pairingWasRemoved()."
+    case .retryPairing:
+      "Pairing was refused: put the device into its pairing mode and connect again."
+    case .retryOperation, .retryConnection, .waitForAdapter, .none:
+      "The user has to act first; the disconnect information says how."
+    }
+  }
+}
