@@ -194,7 +194,8 @@ extension RelinkError {
     case .attemptsExhausted:
       RelinkError(.attemptsExhausted, "All the attempts that the policy allows have failed.")
     case .disconnected, .notReconnecting, .refused, .journalFull, .linkLost, .expired, .superseded,
-      .adapterUnavailable, .userActionNeeded, .continuityBroken, .securityTooLow, .storeFailed, .mixedDurability,
+      .adapterUnavailable, .userActionNeeded, .continuityBroken, .securityTooLow, .storeFailed,
+      .mixedDurability,
       .conflictingID:
       RelinkError(.disconnected, "The session is disconnected; call connect() first.")
     }

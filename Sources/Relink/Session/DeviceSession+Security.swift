@@ -59,17 +59,13 @@ extension DeviceSession {
     guard operations.wantsSecurity else { return OperationJournal.LinkFacts(generation) }
     return OperationJournal.LinkFacts(
       generation, security: link.capabilities.security,
-      maySecure: link is any SecurableLink && !isSecurityDeclined)
+      maySecure: link is any SecurableLink && !machine.isSecurityDeclined)
   }
 
   // MARK: What the link says
 
   func securityNeeded(_ level: SecurityLevel, on id: LinkID) {
     guard link?.id == id else { return }
-    guard !isSecurityDeclined else {
-      (link as? any SecurableLink)?.declineSecurity()
-      return
-    }
     learnBond()
     perform(machine.securityNeeded(level, on: id, now: executor.now))
   }
@@ -87,15 +83,8 @@ extension DeviceSession {
     guard link?.id == id else { return }
     endPairing()
     learnBond()
-    isSecurityDeclined = true
     perform(machine.linkNotSecured(id, loss, now: executor.now))
     offerAll()
-  }
-
-  /// The link in use stays as it is: operations that want more settle.
-  func securityDeclined() {
-    isSecurityDeclined = true
-    endPairing()
   }
 
   func asked(_ question: PairingQuestion, _ responder: PairingResponder, on id: LinkID) {

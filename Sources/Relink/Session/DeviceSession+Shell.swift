@@ -46,12 +46,11 @@ extension DeviceSession {
       (links[id] as? any SecurableLink)?.secure(to: level, keys: keys)
     case .declineSecurity(let id):
       (links[id] as? any SecurableLink)?.declineSecurity()
-      securityDeclined()
+      endPairing()
     case .adoptLink(let id, _):
       link = links[id]
       linkCapabilities = link?.capabilities ?? LinkCapabilities()
       outstanding = 0
-      isSecurityDeclined = false
       markAhead(now: executor.timestamp())
     case .closeLink(let id):
       if link?.id == id { leaveLink(goneAt: nil) }

@@ -38,8 +38,6 @@ public actor DeviceSession {
   var setup: AppTask?
   /// The question of a pairing that the user is being asked.
   var pairing: AppTask?
-  /// The link in use could not be secured as asked, and is not asked again.
-  var isSecurityDeclined = false
   var services: [DiscoveredService] = []
 
   var waiters = KeyedList<OperationNumber, OperationWaiters>()

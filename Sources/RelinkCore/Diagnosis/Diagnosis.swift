@@ -86,7 +86,9 @@ public enum Diagnosis {
       return DiagnosisTable.Row(.unknown, .retryConnection, .low)
     }
     // Two sources that fold reasons and say the same are surer than one.
-    let agree = ranked.dropFirst().contains { $0.key.rank != best.key.rank && $0.row.reason == best.row.reason }
+    let agree = ranked.dropFirst().contains {
+      $0.key.rank != best.key.rank && $0.row.reason == best.row.reason
+    }
     guard agree, best.row.confidence == .low, !best.row.reason.isAboutKeys else { return best.row }
     return DiagnosisTable.Row(best.row.reason, best.row.recovery, .medium, best.row.note)
   }
@@ -104,7 +106,9 @@ public enum Diagnosis {
       }
     let isExact = loss.evidence.contains(where: \.isExact)
     let confidence: Confidence =
-      if reason == .requested || reason == .bondMissing { .high } else if reason.isAboutKeys { .low } else if isExact {
+      if reason == .requested || reason == .bondMissing { .high } else if reason.isAboutKeys {
+        .low
+      } else if isExact {
         .high
       } else { .medium }
     return DiagnosisTable.Row(reason, recovery, confidence)

@@ -56,7 +56,8 @@ extension DiagnosisTable {
       0x13: Row(.remoteUserTerminated, .retryConnection, .high, "The device, or its user, ended the link."),
       0x14: Row(.remoteLowResources, .retryConnection, .high),
       0x15: Row(.remotePowerOff, .retryConnection, .high, "It comes back when the device is switched on."),
-      0x16: Row(.localHostTerminated, .retryConnection, .high, "This host ended the link, unasked by the session."),
+      0x16: Row(
+        .localHostTerminated, .retryConnection, .high, "This host ended the link, unasked by the session."),
       0x17: Row(.pairingFailed, .retryPairing, .medium, "Too many tries: wait before the next one."),
       0x18: Row(.pairingFailed, .retryPairing, .high, "The device is not in its pairing mode."),
       0x25: Row(.authenticationFailure, .retryConnection, .low),
@@ -74,11 +75,13 @@ extension DiagnosisTable {
       0x44: Row(.failedToEstablish, .retryConnection, .medium),
     ]
     let faults: [UInt8] = [
-      0x02, 0x11, 0x12, 0x19, 0x1A, 0x1E, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x24, 0x27, 0x28, 0x2A, 0x2D, 0x2E, 0x30,
+      0x02, 0x11, 0x12, 0x19, 0x1A, 0x1E, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x24, 0x27, 0x28, 0x2A, 0x2D, 0x2E,
+      0x30,
       0x35, 0x39, 0x3C, 0x3F, 0x40, 0x41, 0x42, 0x45,
     ]
     for code in faults {
-      rows[code] = Row(.linkLayerFault, .retryConnection, .high, "Timing, a feature or a parameter went wrong.")
+      rows[code] = Row(
+        .linkLayerFault, .retryConnection, .high, "Timing, a feature or a parameter went wrong.")
     }
     return rows
   }()
@@ -113,7 +116,9 @@ extension DiagnosisTable {
   private static func pairingRow(_ status: UInt8) -> Row {
     switch status {
     case 0x04: Row(.failedToEstablish, .retryConnection, .medium)
-    case 0x05: Row(.pairingFailed, .retryPairing, .high, "The answers or the digits did not agree, or one side refused.")
+    case 0x05:
+      Row(
+        .pairingFailed, .retryPairing, .high, "The answers or the digits did not agree, or one side refused.")
     case 0x06: Row(.bondMissing, .retryPairing, .high)
     case 0x08: Row(.pairingFailed, .retryPairing, .medium, "The device did not answer in time.")
     case 0x0A: Row(.pairingFailed, .retryPairing, .medium, "Another pairing is under way.")
@@ -149,7 +154,8 @@ extension DiagnosisTable {
     case 38:
       Row(
         .linkLayerFault, .retryConnection, .low,
-        "Everything that the kernel has no number for: HCI 0x1F, 0x22, 0x28, 0x2F, 0x3B, 0x3D, 0x3E, 0x3F, 0x44.")
+        "Everything that the kernel has no number for: HCI 0x1F, 0x22, 0x28, 0x2F, 0x3B, 0x3D, 0x3E, 0x3F, 0x44."
+      )
     case 100, 113, 112: Row(.adapterOff, .waitForAdapter, .medium)
     case 19, 6: Row(.adapterMissing, .waitForAdapter, .medium)
     case 1: Row(.notPermitted, .waitForAdapter, .medium)
@@ -159,12 +165,16 @@ extension DiagnosisTable {
 
   private static func dialRow(_ number: Int32) -> Row {
     switch number {
-    case 111: Row(.refused, .retryConnection, .low, "Refused; after the time of the dial the same number means absent.")
+    case 111:
+      Row(
+        .refused, .retryConnection, .low, "Refused; after the time of the dial the same number means absent.")
     case 110, 112: Row(.notFound, .retryConnection, .medium)
     case 38, 107: Row(.failedToEstablish, .retryConnection, .medium, "HCI 0x3E above all.")
-    case 16, 114: Row(.busy, .retryConnection, .medium, "The radio makes another connection, or refuses for now.")
+    case 16, 114:
+      Row(.busy, .retryConnection, .medium, "The radio makes another connection, or refuses for now.")
     case 31: Row(.outOfSlots, .retryConnection, .medium, "The controller has no room for one more link.")
-    case 113, 100, 101: Row(.adapterOff, .waitForAdapter, .high, "No adapter that is on has a way to the device.")
+    case 113, 100, 101:
+      Row(.adapterOff, .waitForAdapter, .high, "No adapter that is on has a way to the device.")
     case 19, 6, 97, 93, 99: Row(.adapterMissing, .waitForAdapter, .medium)
     case 1: Row(.notPermitted, .waitForAdapter, .high)
     default: socketRow(number)
@@ -176,11 +186,15 @@ extension DiagnosisTable {
   private static func attributeRow(_ code: UInt8) -> Row {
     switch code {
     case 0x05, 0x0F:
-      Row(.authenticationFailure, .retryPairing, .medium, "The device wants a bond before it shows its attributes.")
+      Row(
+        .authenticationFailure, .retryPairing, .medium,
+        "The device wants a bond before it shows its attributes.")
     case 0x08, 0x0C:
       Row(.authenticationFailure, .retryPairing, .low, "The device wants a better bond, or another user.")
     case 0x11: Row(.remoteLowResources, .retryConnection, .medium)
-    default: Row(.protocolViolation, .retryConnection, .medium, "The session cannot become ready without this answer.")
+    default:
+      Row(
+        .protocolViolation, .retryConnection, .medium, "The session cannot become ready without this answer.")
     }
   }
 }

@@ -19,7 +19,9 @@ extension SessionStateMachine {
   /// The app says that the device will end the link by itself within a span, and why.
   ///
   /// The first mark wins while it lasts; the next ready clears it.
-  package mutating func disconnectionExpected(within span: Duration, because reason: String, now: MonotonicInstant) {
+  package mutating func disconnectionExpected(
+    within span: Duration, because reason: String, now: MonotonicInstant
+  ) {
     if let expectation, expectation.until > now { return }
     expectation = Expectation(reason: reason, until: now.advanced(by: max(span, .zero)))
   }

@@ -117,21 +117,23 @@ extension SessionStateMachine {
       return [.cancelTimer(.backoff), .cancelTimer(.adapter)]
     case .dialling(let dialling):
       retiring.append(dialling.id)
-      let info = record(judge(loss, at: .dialling, now: now), loss, generation: nil, willReconnect: false, inDoubt: 0)
+      let info = record(
+        judge(loss, at: .dialling, now: now), loss, generation: nil, willReconnect: false, inDoubt: 0)
       return [.cancelAttempt(dialling.id), .publish(.attemptFailed(info))]
     case .preparing(let preparing):
       closing.append(preparing.link)
       let info = record(
-        judge(loss, at: .preparing, now: now), loss, generation: preparing.generation, willReconnect: false, inDoubt: inDoubt)
+        judge(loss, at: .preparing, now: now), loss, generation: preparing.generation, willReconnect: false,
+        inDoubt: inDoubt)
       return [
-        .closeLink(preparing.link), .cancelTimer(.preparation), .cancelTimer(.securing), .publish(.attemptFailed(info)),
-      ]
+        .closeLink(preparing.link), .cancelTimer(.preparation), .publish(.attemptFailed(info)),
+      ] + securingEnded()
     case .ready(let ready):
       closing.append(ready.link)
       let info = record(
         judge(loss, at: .ready, now: now), loss, generation: ready.readiness.generation, willReconnect: false,
         inDoubt: inDoubt)
-      return [.closeLink(ready.link), .publish(.disconnected(info))]
+      return [.closeLink(ready.link), .publish(.disconnected(info))] + securingEnded()
     }
   }
 

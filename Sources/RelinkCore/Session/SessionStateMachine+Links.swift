@@ -53,7 +53,7 @@ extension SessionStateMachine {
     }
     switch state {
     case .preparing(let preparing) where preparing.link == link:
-      return [.cancelTimer(.preparation), .cancelTimer(.securing)]
+      return [.cancelTimer(.preparation)] + securingEnded()
         + failed(loss, generation: preparing.generation, inDoubt: inDoubt, listened: nil, now: now)
     case .ready(let ready) where ready.link == link:
       return lost(ready, loss, inDoubt: inDoubt, now: now)
@@ -133,6 +133,7 @@ extension SessionStateMachine {
       link: link, generation: generation, info: info, phase: phase, mtu: capabilities.mtu)
     preparing.isSecurable = capabilities.isSecurable
     securing = nil
+    isSecurityDeclined = false
     encryptedSince = nil
     protectedSince = nil
     history.wasEncryptionAsked = false
@@ -169,7 +170,8 @@ extension SessionStateMachine {
     }
     let isExhausted = policy.attemptsPerOutage.map { outage.failures >= $0 } ?? false
     let info = record(
-      finding, loss, generation: generation, willReconnect: !isExhausted && userAction == nil, inDoubt: inDoubt)
+      finding, loss, generation: generation, willReconnect: !isExhausted && userAction == nil,
+      inDoubt: inDoubt)
     enter(.idle(.attemptsExhausted), now: now)
     if isExhausted {
       wanted = false
@@ -188,6 +190,7 @@ extension SessionStateMachine {
   mutating func lost(
     _ ready: Ready, _ loss: LinkLoss, inDoubt: OpenOffers, now: MonotonicInstant
   ) -> [Action] {
+    let ended = securingEnded()
     let isExpected = expectation.map { $0.until > now } ?? false
     let finding = judge(loss, at: .ready, now: now)
     outage = Outage(startedAt: now, lastReason: finding.reason)
@@ -203,12 +206,12 @@ extension SessionStateMachine {
     enter(.idle(.notReconnecting), now: now)
     guard policy.isAutomatic else {
       wanted = false
-      return [
+      return ended + [
         .publish(.disconnected(info)), .settleOperations(.notReconnecting, .notReconnecting),
         .publish(.idle(.notReconnecting)),
       ]
     }
-    return [.publish(.disconnected(info))] + proceed(now: now)
+    return ended + [.publish(.disconnected(info))] + proceed(now: now)
   }
 
   /// Goes on towards a link as far as it can: to a dial, or to the reason why there is none.

@@ -71,7 +71,7 @@ extension SessionStateMachine {
   ) -> [Action] {
     guard case .preparing(let preparing) = state, preparing.link == link else { return [] }
     closing.append(link)
-    return [.closeLink(link), .cancelTimer(.preparation), .cancelTimer(.securing)]
+    return [.closeLink(link), .cancelTimer(.preparation)] + securingEnded()
       + failed(loss, generation: preparing.generation, inDoubt: inDoubt, listened: nil, now: now)
   }
 

@@ -9,7 +9,9 @@ extension SessionStateMachine {
     }
     preparing.phase = .securing
     state = .preparing(preparing)
-    return [.publish(.phase(.securing))] + secure(preparing.link, to: security.level, now: now)
+    // The device may have asked for it already.
+    let begun = securing == nil ? secure(preparing.link, to: security.level, now: now) : []
+    return [.publish(.phase(.securing))] + begun
   }
 
   /// The device, or an operation, wants the link in use to be more secure.
@@ -19,11 +21,13 @@ extension SessionStateMachine {
     _ level: SecurityLevel, on link: LinkID, now: MonotonicInstant
   ) -> [Action] {
     guard currentLink?.id == link, securing == nil else { return [] }
-    return secure(link, to: level, now: now)
+    return isSecurityDeclined ? [.declineSecurity(link)] : secure(link, to: level, now: now)
   }
 
   /// The link is secured, to this level.
-  package mutating func linkSecured(_ link: LinkID, to level: SecurityLevel, now: MonotonicInstant) -> [Action] {
+  package mutating func linkSecured(_ link: LinkID, to level: SecurityLevel, now: MonotonicInstant)
+    -> [Action]
+  {
     guard currentLink?.id == link else { return [] }
     let wanted = securing?.level ?? .none
     securing = nil
@@ -33,7 +37,8 @@ extension SessionStateMachine {
       preparing.security = level
       state = .preparing(preparing)
       guard preparing.phase == .securing else { return [.cancelTimer(.securing)] }
-      guard level >= wanted else {
+      guard level >= security.level else {
+        if wanted < security.level { return secure(link, to: security.level, now: now) }
         let seen = Evidence.observation("the link is secured to \(level), and \(wanted) is asked for")
         return notSecured(link, LinkLoss(.pairingFailed, evidence: [seen]), now: now)
       }
@@ -66,6 +71,13 @@ extension SessionStateMachine {
 
   // MARK: Parts
 
+  /// Nobody waits for the security of the link any more.
+  mutating func securingEnded() -> [Action] {
+    guard securing != nil else { return [] }
+    securing = nil
+    return [.cancelTimer(.securing)]
+  }
+
   private mutating func secure(_ link: LinkID, to level: SecurityLevel, now: MonotonicInstant) -> [Action] {
     let until = now.advanced(by: security.limit)
     securing = Securing(link: link, level: level, until: until)
@@ -81,6 +93,7 @@ extension SessionStateMachine {
     case .preparing, .ready:
       // What was refused for want of security gets the device's answer; the link goes on as it is.
       protectedSince = nil
+      isSecurityDeclined = true
       return [.cancelTimer(.securing), .declineSecurity(link)]
     case .idle, .waiting, .dialling, .ended:
       return []

@@ -115,6 +115,8 @@ package struct SessionStateMachine: Sendable {
   var history = DiagnosisHistory()
   /// The link in use is being secured.
   var securing: Securing?
+  /// The link in use could not be secured as asked, and is not asked again.
+  package internal(set) var isSecurityDeclined = false
   /// Since when the link in use is encrypted.
   var encryptedSince: MonotonicInstant?
   /// Since when something that needs the bond waits for the device's answer.

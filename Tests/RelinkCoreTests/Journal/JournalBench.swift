@@ -12,6 +12,9 @@ struct JournalBench {
   var now = Timestamp.start
   var generation = Generation(rawValue: 1)
   var security = SecurityLevel.none
+  /// Whether the link may become more secure, and what was asked of it.
+  var maySecure = false
+  var securityAsked: [SecurityLevel] = []
   let policy: JournalPolicy
 
   /// What the store holds.
@@ -78,10 +81,13 @@ struct JournalBench {
   /// What would be offered next; what cannot be any more settles on the way.
   mutating func next(_ room: OperationJournal.Room = .any) -> Int64? {
     while true {
-      let facts = OperationJournal.LinkFacts(generation, security: security)
+      let facts = OperationJournal.LinkFacts(generation, security: security, maySecure: maySecure)
       switch journal.next(taking: room, on: facts, now: now) {
       case .nothing:
         journal.marksWanted(on: generation, now: now)
+        return nil
+      case .secure(let level):
+        securityAsked.append(level)
         return nil
       case .settled(let settlement): told.append(settlement)
       case .offer(let number, _): return number.rawValue

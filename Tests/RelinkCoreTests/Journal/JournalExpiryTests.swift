@@ -313,7 +313,7 @@ import Testing
   @Test mutating func whatIsNotToWaitFailsWhileNoLinkCanCome() {
     bench.call(1) { $0.ifUnavailable = .fail }
     bench.call(2, .read(JournalBench.level))
-    let ends = bench.journal.linkUnavailable(.off, now: bench.now)
+    let ends = bench.journal.linkUnavailable(.adapter(.off), now: bench.now)
     #expect(ends.map(\.settlement?.outcome) == [.notSent(.adapterUnavailable(.off))])
     #expect(bench.journal.entries.map(\.number) == [bench.op(2)])
   }
@@ -322,9 +322,9 @@ import Testing
     bench.call(1, .write(lock, [1]), .verified(by: .named("p"))) { $0.ifUnavailable = .fail }
     bench.call(2, .read(JournalBench.level)) { $0.ifUnavailable = .fail }
     #expect(bench.offers(2) == [1, 2])
-    #expect(bench.journal.linkUnavailable(.off, now: bench.now) == [])
+    #expect(bench.journal.linkUnavailable(.adapter(.off), now: bench.now) == [])
     bench.lose()
-    let ends = bench.journal.linkUnavailable(.missing, now: bench.now)
+    let ends = bench.journal.linkUnavailable(.adapter(.missing), now: bench.now)
     #expect(
       ends.map(\.settlement?.outcome) == [
         bench.doubt(.adapterUnavailable(.missing), until: 0),

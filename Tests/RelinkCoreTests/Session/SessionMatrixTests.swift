@@ -58,7 +58,7 @@ import Testing
       ("preparation timer", "IIBPALpYE", { $0.timerFired(.preparation, now: .at(late)) }),
       ("connect timer", "IIBPALRYE", { $0.timerFired(.connect, now: .at(late)) }),
       ("adapter timer", "IIBPaLRYE", { $0.timerFired(.adapter, now: .at(late)) }),
-      ("mtuExchanged", "IIBPALRYE", { $0.mtuExchanged(100) }),
+      ("mtuExchanged", "IIBPALRYE", { $0.mtuExchanged(100, now: late) }),
       ("tableLearnt", "IIBPALrYE", { $0.tableLearnt(changed: true) }),
       ("subscriptionsRestored", "IIBPALRYE", { $0.subscriptionsRestored(now: late) }),
       ("setupFinished", "IIBPALRYE", { $0.setupFinished(on: Generation(rawValue: 1), .resumed, now: late) }),
@@ -125,7 +125,10 @@ import Testing
     case .idle: "i"
     case .waiting(.backoff, _): "b"
     case .waiting(.previousLink, _): "p"
-    case .waiting(.adapterOff, _), .waiting(.adapterMissing, _), .waiting(.notPermitted, _): "a"
+    case .waiting(.adapterOff, _), .waiting(.adapterMissing, _), .waiting(.notPermitted, _),
+      .waiting(.adapterBlocked, _), .waiting(.suspended, _):
+      "a"
+    case .waiting(.userAction, _): "u"
     case .connecting(_, nil): "l"
     case .connecting(_, .some): "r"
     case .ready: "y"

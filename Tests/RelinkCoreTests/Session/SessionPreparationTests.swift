@@ -12,13 +12,14 @@ import Testing
         .adoptLink(.number(1), Generation(rawValue: 1)), .setTimer(.preparation, at: .ms(60_010)),
         .publish(.phase(.exchangingMTU)), .prepare(.exchangingMTU),
       ])
-    machine.roundTripsCounted(1)
-    #expect(machine.mtuExchanged(247) == [.publish(.phase(.discovering)), .prepare(.discovering)])
-    machine.roundTripsCounted(2)
+    machine.roundTripsCounted(1, now: .ms(0))
+    #expect(
+      machine.mtuExchanged(247, now: .ms(0)) == [.publish(.phase(.discovering)), .prepare(.discovering)])
+    machine.roundTripsCounted(2, now: .ms(0))
     #expect(
       machine.tableLearnt(changed: true)
         == [.publish(.phase(.restoringSubscriptions)), .prepare(.restoringSubscriptions)])
-    machine.roundTripsCounted(3)
+    machine.roundTripsCounted(3, now: .ms(0))
     #expect(
       machine.subscriptionsRestored(now: .ms(20)) == [.publish(.phase(.settingUp)), .prepare(.settingUp)])
     #expect(!machine.isOffering)
@@ -70,7 +71,7 @@ import Testing
   @Test func aStepThatIsNotDueChangesNothing() {
     var machine = SessionStateMachine.discovering(hasSetup: true)
     let before = machine.state
-    #expect(machine.mtuExchanged(100) == [])
+    #expect(machine.mtuExchanged(100, now: .ms(0)) == [])
     #expect(machine.subscriptionsRestored(now: .ms(1)) == [])
     #expect(machine.setupFinished(on: Generation(rawValue: 1), .resumed, now: .ms(1)) == [])
     #expect(machine.state == before)

@@ -56,7 +56,7 @@ private struct SessionLife {
 
   private static let reasons: [DisconnectReason] = [
     .notFound, .failedToEstablish, .supervisionTimeout, .remoteUserTerminated, .adapterOff, .adapterMissing,
-    .refused,
+    .refused, .keyMissing, .micFailure, .busy, .pairingFailed, .adapterBlocked, .suspended,
   ]
 
   private var generator: SplitMix
@@ -76,7 +76,8 @@ private struct SessionLife {
       backoff: seed.isMultiple(of: 2) ? BackoffPolicy() : BackoffPolicy(base: .zero, cap: .zero),
       stability: .seconds(1))
     machine = SessionStateMachine(
-      policy: policy, hasSetup: !seed.isMultiple(of: 4), seed: seed, now: .ms(0))
+      policy: policy, security: SecurityPolicy(level: seed.isMultiple(of: 7) ? .encrypted : .none),
+      hasSetup: !seed.isMultiple(of: 4), seed: seed, now: .ms(0))
   }
 
   mutating func step() {
@@ -131,6 +132,13 @@ private struct SessionLife {
       feed(
         "cancel",
         machine.connectCancelled(id, hasOtherWork: chance(2), now: world.now))
+    case 8:
+      switch Int.random(in: 0..<3, using: &generator) {
+      case 0: feed("user acted", machine.userActed(now: world.now))
+      case 1: machine.bondKnown(chance(2) ? .bondedElsewhere : .none)
+      default:
+        machine.disconnectionExpected(within: .seconds(1), because: "restart", now: world.now)
+      }
     default:
       world.unwished()
       feed("disconnect", machine.disconnectRequested(inDoubt: 1, now: world.now))
@@ -165,13 +173,32 @@ private struct SessionLife {
       return feed(
         "preparation failed", machine.preparationFailed(on: link, loss, inDoubt: 0, now: world.now))
     }
-    machine.roundTripsCounted(1)
+    machine.roundTripsCounted(1, now: world.now)
+    if chance(10) {
+      return feed("security needed", machine.securityNeeded(.encrypted, on: link, now: world.now))
+    }
+    if world.securing != nil, chance(2) { return securing(link) }
     switch chance(5) ? ConnectionPhase.settingUp : world.step {
     case nil: break
-    case .exchangingMTU: feed("mtu", machine.mtuExchanged(100))
+    case .exchangingMTU: feed("mtu", machine.mtuExchanged(100, now: world.now))
     case .discovering, .revalidating: feed("learnt", machine.tableLearnt(changed: chance(2)))
+    case .securing: securing(link)
     case .restoringSubscriptions: feed("restored", machine.subscriptionsRestored(now: world.now))
     case .settingUp: feed("set up", machine.setupFinished(on: generation, .resumed, now: world.now))
+    }
+  }
+
+  private mutating func traits() -> LinkTraits {
+    LinkTraits(needsMTUExchange: chance(2), mtu: 23, isSecurable: chance(2))
+  }
+
+  private mutating func securing(_ link: LinkID) {
+    world.secured()
+    if chance(3) {
+      let loss = LinkLoss(chance(2) ? .bondMissing : .pairingFailed)
+      feed("not secured", machine.linkNotSecured(link, loss, now: world.now))
+    } else {
+      feed("secured", machine.linkSecured(link, to: chance(8) ? .none : .encrypted, now: world.now))
     }
   }
 
@@ -191,7 +218,7 @@ private struct SessionLife {
     case 3: feed("stale setup", machine.setupFinished(on: old, .fresh, now: world.now))
     case 4: feed("stale table", machine.tableInvalidated(on: .number(0)))
     case 5: feed("restored", machine.subscriptionsRestored(now: world.now))
-    case 6: feed("mtu", machine.mtuExchanged(50))
+    case 6: feed("mtu", machine.mtuExchanged(50, now: world.now))
     case 7: feed("learnt", machine.tableLearnt(changed: false))
     default:
       // A timer that was cancelled, or is not due.
@@ -221,7 +248,7 @@ private struct SessionLife {
     feed(
       "link up",
       machine.linkUp(
-        .number(lastLink), attempt: attempt, capabilities: chance(2) ? .plain : .exchanging, now: world.now))
+        .number(lastLink), attempt: attempt, capabilities: traits(), now: world.now))
   }
 
   private mutating func attemptFailed(_ id: AttemptID) {

@@ -125,9 +125,11 @@ extension DisconnectInfo {
   static func of(
     _ reason: DisconnectReason, generation: UInt64? = nil, inDoubt: Int = 0, willReconnect: Bool = true
   ) -> DisconnectInfo {
-    Diagnosis.diagnose(
-      LinkLoss(reason), generation: generation.map(Generation.init(rawValue:)),
-      willReconnect: willReconnect, inDoubt: OpenOffers(inDoubt: inDoubt))
+    let moment: LinkMoment = generation == nil ? .dialling : .ready
+    let finding = Diagnosis.diagnose(LinkLoss(reason), at: moment)
+    return DisconnectInfo(
+      reason: finding.reason, evidence: [], confidence: finding.confidence, recovery: finding.recovery,
+      willReconnect: willReconnect, generation: generation.map(Generation.init(rawValue:)), inDoubt: inDoubt)
   }
 }
 

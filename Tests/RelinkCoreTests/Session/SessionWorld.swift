@@ -13,6 +13,8 @@ struct SessionWorld {
   /// Links that are not gone yet, by whether they were closed here.
   private(set) var links: [(id: LinkID, isClosing: Bool)] = []
   private(set) var current: LinkID?
+  /// The link that is being secured.
+  private(set) var securing: LinkID?
   private(set) var waiters: [(id: ConnectWaiterID, deadline: MonotonicInstant?)] = []
   private(set) var timers: [SessionStateMachine.Timer: MonotonicInstant] = [:]
   private(set) var step: ConnectionPhase?
@@ -41,8 +43,13 @@ struct SessionWorld {
   mutating func appeared(_ link: LinkID) { links.append((link, false)) }
   mutating func vanished(_ link: LinkID) {
     links.removeAll { $0.id == link }
-    if current == link { current = nil }
+    if current == link { leave() }
   }
+  private mutating func leave() {
+    current = nil
+    securing = nil
+  }
+  mutating func secured() { securing = nil }
   mutating func dialEnded(_ id: AttemptID) { dials.removeAll { $0.id == id } }
   mutating func fired(_ timer: SessionStateMachine.Timer) { timers[timer] = nil }
   mutating func askedForAdapter() { wantsAdapterState = false }
@@ -77,7 +84,14 @@ struct SessionWorld {
       guard let index = links.firstIndex(where: { $0.id == id }) else { return fail("closes no link") }
       check(!links[index].isClosing, "closes a link twice")
       links[index].isClosing = true
-      if current == id { current = nil }
+      if current == id { leave() }
+    case .secure(let id, let level, _):
+      check(current == id, "secures a link that is not in use")
+      check(securing == nil, "secures a link twice at a time")
+      check(level > .none, "secures a link to nothing")
+      securing = id
+    case .declineSecurity(let id):
+      check(current == id, "declines security of a link that is not in use")
     case .prepare(let phase):
       check(current != nil, "prepares no link")
       step = phase
@@ -147,7 +161,9 @@ struct SessionWorld {
       check(place == .resting, "waits inside an attempt")
       switch reason {
       case .backoff: check(until != nil && timers[.backoff] == until, "a delay without its timer")
-      case .userAction: check(false, "waits for a user who was not asked")
+      case .userAction(let action):
+        check(machine.userAction == action, "waits for a user who was not asked")
+        check(timers[.backoff] == nil, "waits for a user and for a delay")
       case .previousLink:
         check(
           links.contains { $0.isClosing } || dials.contains { $0.isCancelled }, "waits for no old link")

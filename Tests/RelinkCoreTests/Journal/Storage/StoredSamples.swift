@@ -128,7 +128,7 @@ struct StoredSamples {
     [
       .disconnected, .ended, .deadline, .cancelled, .notReconnecting, .attemptsExhausted,
       .journalFull(limit: number()), .linkLost, .expired, .superseded(by: operationID()), .continuityBroken,
-      .storeFailed(storeError()), .mixedDurability, .conflictingID,
+      .storeFailed(storeError()), .mixedDurability, .conflictingID, .userActionNeeded,
     ] + refusals().map { .refused($0) } + adapterStates.map { .adapterUnavailable($0) }
       + securityLevels.map { .securityTooLow($0) }
   }
@@ -137,7 +137,7 @@ struct StoredSamples {
     [
       .deadline, .cancelled, .disconnected, .ended, .attemptsExhausted, .notReconnecting, .malformedAnswer,
       .expired, .superseded(by: operationID()), .continuityBroken, .poisonous, .probeInconclusive,
-      .probeInterrupted, .processEnded, .storeFailed(storeError()),
+      .probeInterrupted, .processEnded, .storeFailed(storeError()), .userActionNeeded,
     ] + disconnectReasons.map { .linkLost($0) } + adapterStates.map { .adapterUnavailable($0) }
       + securityLevels.map { .securityTooLow($0) }
   }
@@ -161,11 +161,13 @@ struct StoredSamples {
   }
 }
 
-private let adapterStates: [AdapterState] = [.on, .off, .missing, .notPermitted]
+private let adapterStates: [AdapterState] = [.on, .off, .blocked, .suspended, .missing, .notPermitted]
 private let securityLevels: [SecurityLevel] = [.none, .encrypted, .authenticated, .secureConnections]
 private let disconnectReasons: [DisconnectReason] = [
   .requested, .notFound, .failedToEstablish, .supervisionTimeout, .remoteUserTerminated, .remoteLowResources,
   .remotePowerOff, .localHostTerminated, .linkLayerFault, .authenticationFailure, .keyMissing, .micFailure,
   .adapterOff, .adapterMissing, .notPermitted, .busy, .transactionTimeout, .protocolViolation, .setupFailed,
-  .preparationTimeout, .refused, .operationExpired, .unknown,
+  .preparationTimeout, .refused, .operationExpired, .connectionParameters, .bondMissing, .pairingFailed,
+  .securityTimeout, .adapterBlocked, .daemonStopped, .suspended, .channelInUse, .outOfSlots, .adapterStuck,
+  .phantomLink, .wrongAddressType, .unknown,
 ]
