@@ -192,7 +192,7 @@ public struct DisconnectInfo: Hashable, Sendable {
   /// How many writes without response were handed over on the link after the last request that was answered: they
   /// succeeded as handed over, and nothing shows that they arrived.
   public var unconfirmed: Int
-  /// Why the app said that this would happen; nil where it did not. It is no fault then.
+  /// Why the app said that this would happen, which makes it no fault; nil where it did not say so.
   public var expectation: String?
 
   /// Describes the end of a link or of an attempt.

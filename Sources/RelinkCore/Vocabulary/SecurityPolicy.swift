@@ -36,6 +36,7 @@ public struct SecurityPolicy: Hashable, Sendable {
   /// - Parameters:
   ///   - level: What a link must offer at least.
   ///   - abilities: What the user can be shown and asked; it decides the method of pairing.
+  /// - Returns: The policy, with the usual limit.
   public static func pairing(
     to level: SecurityLevel = .encrypted, with abilities: PairingAbilities = .none
   ) -> SecurityPolicy {
@@ -52,8 +53,9 @@ public struct SecurityPolicy: Hashable, Sendable {
   }
 }
 
-/// What the user of this host can be shown and asked while pairing: the IO capability (Core Specification Vol 3 Part H
-/// 2.3.2). The raw values are those of the specification.
+/// What the user of this host can be shown and asked while pairing: the IO capability.
+///
+/// The raw values are those of the Core Specification (Vol 3 Part H 2.3.2).
 @nonexhaustive
 public enum PairingAbilities: UInt8, Hashable, Sendable {
   /// Six digits can be shown.
