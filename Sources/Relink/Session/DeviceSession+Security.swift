@@ -8,7 +8,7 @@ extension DeviceSession {
   /// What waited meanwhile is offered as soon as the session is ready. It does not remove the bond that this host keeps:
   /// see ``removeBond()``. Without a recovery action that waits for the user it only forgets what spoke against the
   /// keys.
-  public func pairingWasRemoved() async {
+  public func pairingWasRemoved() {
     learnBond()
     perform(machine.userActed(now: executor.now))
   }
@@ -22,7 +22,7 @@ extension DeviceSession {
   /// - Parameters:
   ///   - span: How long the mark lasts.
   ///   - reason: Why, for people.
-  public func expectDisconnection(within span: Duration = .seconds(60), because reason: String) async {
+  public func expectDisconnection(within span: Duration = .seconds(60), because reason: String) {
     machine.disconnectionExpected(within: span, because: reason, now: executor.now)
   }
 
@@ -33,8 +33,8 @@ extension DeviceSession {
 
   /// Removes the bond with the device from this host; the device keeps its half, and has to be told by its own means.
   ///
-  /// A link that the bond secured is ended. The call ends with the host's answer, within seconds; cancelling it changes
-  /// nothing.
+  /// A link that the bond secured is ended. It ends within 10 s, with the host's answer or without one; cancelling it
+  /// changes nothing.
   ///
   /// - Throws: `notSent` where the transport keeps no bonds, or the host refuses: the message says why.
   public func removeBond() async throws(RelinkError) {

@@ -74,6 +74,9 @@ struct PublicCall: Sendable, CustomStringConvertible {
     PublicCall(declaration: "DeviceSession+Journal.submit", limit: .zero) {
       _ = try await $0.session.submit(WriteRequest([1], to: Scene.first, idempotency: .idempotent))
     },
+    PublicCall(declaration: "DeviceSession+Security.removeBond", limit: .seconds(10)) {
+      try await $0.session.removeBond()
+    },
     PublicCall(declaration: "DeviceSession+Journal.resolve", limit: .zero) {
       guard let id = OperationID("unknown") else { return }
       try await $0.session.resolve(id, as: .applied, by: "nobody")

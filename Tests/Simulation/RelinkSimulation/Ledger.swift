@@ -156,7 +156,7 @@ extension NotSentReason {
   var isRefusal: Bool {
     switch self {
     case .disconnected, .ended, .notReconnecting, .attemptsExhausted, .journalFull, .adapterUnavailable,
-      .storeFailed, .mixedDurability, .conflictingID:
+      .userActionNeeded, .storeFailed, .mixedDurability, .conflictingID:
       true
     case .deadline, .cancelled, .refused, .linkLost, .expired, .superseded, .continuityBroken,
       .securityTooLow:
