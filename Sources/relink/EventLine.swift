@@ -53,8 +53,10 @@ struct EventLine: Equatable {
       self = EventLine(readiness)
     case .disconnected(let info):
       self = EventLine("disconnected", info)
-    case .seen(let other, _):
-      self.init(name: "seen", text: "as \(other)", fields: [("as", .text("\(other)"))])
+    case .seen(let other, let isFollowed, _):
+      self.init(
+        name: "seen", text: "as \(other), \(isFollowed ? "dialled there from now on" : "not dialled there")",
+        fields: [("as", .text("\(other)")), ("isFollowed", .flag(isFollowed))])
     case .missed(let count):
       self.init(name: "missed", text: "\(count) events", fields: [("count", .number(count))])
     case .ended(let reason):

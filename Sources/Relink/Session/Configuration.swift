@@ -28,6 +28,14 @@ public struct Configuration: Sendable {
   /// What codes mean, where a device or a controller uses them in a way of its own.
   public var diagnosis: DiagnosisTable
 
+  /// Decides whether a device that was seen under another name is the session's own: after a firmware update into a
+  /// bootloader, for instance, or by its identity address.
+  ///
+  /// It runs on the session's executor and must return at once. With true, later attempts dial the new name, and a dial
+  /// under way begins anew; the link in use stays. Nil, or false: the session stays with the name it has, and says so
+  /// with ``ConnectionEvent/seen(as:isFollowed:_:)``. At most eight names are followed.
+  public var identity: (@Sendable (DeviceID, [Evidence]) -> Bool)?
+
   /// How long calls wait that do not say it themselves.
   public var deadlines: Deadlines
 
@@ -61,7 +69,8 @@ public struct Configuration: Sendable {
     setup: Setup? = nil, reconnection: ReconnectionPolicy = .standard,
     security: SecurityPolicy = .asRequired,
     pairing: (@Sendable (PairingQuestion) async -> PairingAnswer)? = nil,
-    diagnosis: DiagnosisTable = .standard, deadlines: Deadlines = .standard,
+    diagnosis: DiagnosisTable = .standard, identity: (@Sendable (DeviceID, [Evidence]) -> Bool)? = nil,
+    deadlines: Deadlines = .standard,
     journal: JournalPolicy = .standard, store: (any JournalStore)? = nil, owner: String = "",
     epoch: UInt64? = nil, audit: (any AuditSink)? = nil, probes: [String: Probe.Look] = [:],
     dialLimit: Duration? = nil, seed: UInt64? = nil
@@ -71,6 +80,7 @@ public struct Configuration: Sendable {
     self.security = security
     self.pairing = pairing
     self.diagnosis = diagnosis
+    self.identity = identity
     self.deadlines = deadlines
     self.journal = journal
     self.store = store

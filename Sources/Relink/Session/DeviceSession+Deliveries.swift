@@ -108,7 +108,10 @@ extension DeviceSession {
     _ request: RequestID, with answer: Result<GATTAnswer, GATTFailure>, on id: LinkID
   ) {
     guard isInUse(id) else { return }
-    if !request.isWithoutResponse { outstanding -= 1 }
+    if !request.isWithoutResponse {
+      outstanding -= 1
+      machine.deviceAnswered()
+    }
     if let step, step.id == request {
       stepAnswered(answer, on: id)
     } else if let waiter = scope.answered(request, with: answer) {

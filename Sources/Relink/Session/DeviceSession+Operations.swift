@@ -425,18 +425,19 @@ extension DeviceSession {
         securityNeeded(level, on: link.id)
         return journalChanged()
       case .offer(let number, let request):
-        guard offer(number, request, on: link, generation, now: now) else { return journalChanged() }
+        guard offer(number, request, on: link, facts, now: now) else { return journalChanged() }
       }
     }
   }
 
   /// Hands one operation over; whether the link may be asked for more.
   private func offer(
-    _ number: OperationNumber, _ request: GATTRequest, on link: any Link, _ generation: Generation,
-    now: Timestamp
+    _ number: OperationNumber, _ request: GATTRequest, on link: any Link,
+    _ facts: OperationJournal.LinkFacts, now: Timestamp
   ) -> Bool {
     let id = newRequestID(for: request)
-    operations.offering(number, as: id, on: generation, now: now)
+    if operations.security(of: number) > .none { machine.protectedRequestSent(now: now.monotonic) }
+    operations.offering(number, as: id, on: facts.generation, bond: facts.bond, now: now)
     switch link.perform(request.fitted(to: link), id: id) {
     case .accepted:
       if !id.isWithoutResponse { outstanding += 1 }

@@ -28,7 +28,7 @@ extension DeviceSession {
 
   /// What is known here of a bond with the device; ``BondKnowledge/unknown`` over a transport that knows no bonds.
   public var bond: BondKnowledge {
-    (transport as? any BondingTransport)?.bond(with: device) ?? .unknown
+    (transport as? any BondingTransport)?.bond(with: peer) ?? .unknown
   }
 
   /// Removes the bond with the device from this host; the device keeps its half, and has to be told by its own means.
@@ -41,17 +41,35 @@ extension DeviceSession {
     guard let transport = transport as? any BondingTransport else {
       throw RelinkError(.notSent, "This transport keeps no bonds; remove it in the system's settings.")
     }
+    lastBondRemoval += 1
+    let id = RequestID(rawValue: lastBondRemoval)
     let error = await withCheckedContinuation { continuation in
-      transport.removeBond(with: device) { continuation.resume(returning: $0) }
+      bondRemovals[id] = continuation
+      transport.removeBond(with: peer) { [weak self] error in
+        self?.assumeIsolated { $0.bondRemoved(id, error) }
+      }
+      let limit = executor.now.advanced(by: Self.bondRemovalLimit)
+      executor.setTimer(timerID(Self.bondTimers + Int(id.rawValue)), at: limit) { [weak self] in
+        self?.assumeIsolated { $0.bondRemoved(id, .noAnswer) }
+      }
     }
-    learnBond()
     if let error { throw error }
+  }
+
+  private static let bondRemovalLimit = Duration.seconds(10)
+  /// The first number of the timers of bond removals.
+  private static let bondTimers = 1_000
+
+  private func bondRemoved(_ id: RequestID, _ error: RelinkError?) {
+    executor.cancelTimer(timerID(Self.bondTimers + Int(id.rawValue)))
+    learnBond()
+    bondRemovals.removeValue(forKey: id)?.resume(returning: error)
   }
 
   // MARK: Parts
 
   func learnBond() {
-    if let transport = transport as? any BondingTransport { machine.bondKnown(transport.bond(with: device)) }
+    if let transport = transport as? any BondingTransport { machine.bondKnown(transport.bond(with: peer)) }
   }
 
   /// The link in use, as the journal has to know it.
@@ -59,7 +77,7 @@ extension DeviceSession {
     guard operations.wantsSecurity else { return OperationJournal.LinkFacts(generation) }
     return OperationJournal.LinkFacts(
       generation, security: link.capabilities.security,
-      maySecure: link is any SecurableLink && !machine.isSecurityDeclined)
+      maySecure: link is any SecurableLink && !machine.isSecurityDeclined, bond: machine.bondInUse)
   }
 
   // MARK: What the link says
@@ -102,9 +120,35 @@ extension DeviceSession {
     pairing = nil
   }
 
+  // MARK: Identity
+
+  /// The device was seen under another name: it is followed if the app says that it is the same one.
   func seen(as other: DeviceID, _ evidence: [Evidence]) {
-    publisher.publish([.seen(as: other, evidence)], machine.snapshot)
+    guard other != peer else { return }
+    let isFollowed = configuration.identity?(other, evidence) == true && follow(other)
+    publisher.publish([.seen(as: other, isFollowed: isFollowed, evidence)], machine.snapshot)
+    if isFollowed { perform(machine.peerChanged(now: executor.now)) }
   }
+
+  /// How many names a session answers to at most.
+  private static let nameLimit = 8
+
+  private func follow(_ other: DeviceID) -> Bool {
+    if !names.contains(other) {
+      guard names.count < Self.nameLimit, let receiver = receiver.withLock({ $0 }) else { return false }
+      // Another session may have it.
+      guard (try? transport.register(receiver, for: other)) != nil else { return false }
+      names.append(other)
+    }
+    peer = other
+    learnBond()
+    return true
+  }
+}
+
+extension RelinkError {
+  fileprivate static let noAnswer = RelinkError(
+    .deadlineExceeded, "The host did not say within 10 s whether the bond is removed; ask for `bond` to see.")
 }
 
 extension RecoveryAction {

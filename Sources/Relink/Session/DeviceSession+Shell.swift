@@ -39,7 +39,7 @@ extension DeviceSession {
     case .publish:
       break  // Done, with the others of its step.
     case .dial(let id):
-      attempts[id] = transport.dial(device, attempt: id, options: DialOptions(limit: configuration.dialLimit))
+      attempts[id] = transport.dial(peer, attempt: id, options: DialOptions(limit: configuration.dialLimit))
     case .cancelAttempt(let id):
       attempts.removeValue(forKey: id)?.cancel()
     case .secure(let id, let level, let keys):
@@ -65,7 +65,7 @@ extension DeviceSession {
     case .resume(let ids, let result):
       for id in ids { connectWaiters.removeValue(forKey: id)?.resume(returning: result) }
     case .askAdapterState:
-      perform(machine.adapterChanged(transport.adapterState(for: device), now: executor.now))
+      perform(machine.adapterChanged(transport.adapterState(for: peer), now: executor.now))
     case .setTimer(let timer, let instant):
       executor.setTimer(timerID(timer.rawValue), at: instant) { [weak self] in
         self?.assumeIsolated { $0.machineTimerFired(timer) }

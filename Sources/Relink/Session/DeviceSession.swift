@@ -26,6 +26,12 @@ public actor DeviceSession {
   var subscriptions = SubscriptionsStateMachine()
   var scope: ScopedRequests
 
+  /// The name under which the device is dialled: the one the session was made with, until the app says that it has
+  /// another.
+  var peer: DeviceID
+  /// The names under which the transport knows the session.
+  var names: [DeviceID]
+
   var attempts = KeyedList<AttemptID, any Attempt>()
   var links = KeyedList<LinkID, any Link>()
   var link: (any Link)?
@@ -52,20 +58,22 @@ public actor DeviceSession {
   var claimFailures = 0
   /// The session itself, while it has ended and its store owes an answer: that is still to be told, and audited.
   var lingering: DeviceSession?
-  /// What the names of durable operations are drawn from.
-  private var names: SplitMix
+  /// What the IDs of durable operations are drawn from.
+  private var nameGenerator: SplitMix
   nonisolated let journalFeed = JournalFeed()
   nonisolated let recovery = RecoveryFeed()
   var connectWaiters = KeyedList<
     ConnectWaiterID, CheckedContinuation<SessionStateMachine.ConnectResult, Never>
   >()
+  var bondRemovals = KeyedList<RequestID, CheckedContinuation<RelinkError?, Never>>()
+  var lastBondRemoval: UInt64 = 0
   var consumers = KeyedList<ConsumerID, ValueBuffer>()
 
   var lastOperation: Int64 = 0
   var lastConnectWaiter: UInt64 = 0
   var lastRequest: UInt64 = 0
   /// Behind a lock only because it refers to the session, which a nonisolated initializer makes it for.
-  private nonisolated let receiver = Locked<LinkReceiver?>(nil)
+  nonisolated let receiver = Locked<LinkReceiver?>(nil)
 
   /// The executor of the transport: the session runs where its radio's callbacks arrive.
   public nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -81,6 +89,8 @@ public actor DeviceSession {
     with device: DeviceID, over transport: any Transport, configuration: Configuration = Configuration()
   ) throws(RelinkError) {
     self.device = device
+    peer = device
+    names = [device]
     self.transport = transport
     self.configuration = configuration
     executor = transport.executor
@@ -91,7 +101,7 @@ public actor DeviceSession {
       policy: configuration.reconnection, security: configuration.security, table: configuration.diagnosis,
       hasSetup: configuration.setup != nil, seed: seed, now: now.monotonic)
     // A later session with the same seed must not give the same names.
-    names = SplitMix(seed: seed ^ UInt64(bitPattern: now.wall))
+    nameGenerator = SplitMix(seed: seed ^ UInt64(bitPattern: now.wall))
     self.machine = machine
     var operations = OperationJournal(
       policy: configuration.journal, hasStore: configuration.store != nil, bootID: transport.executor.bootID,
@@ -228,7 +238,7 @@ public actor DeviceSession {
   /// A name for a durable operation that was given none.
   func newLastingID() -> OperationID? {
     let text = (0..<2).map { _ in
-      let digits = String(names.next(), radix: 16)
+      let digits = String(nameGenerator.next(), radix: 16)
       return String(repeating: "0", count: 16 - digits.count) + digits
     }
     return OperationID(text.joined())
@@ -243,7 +253,9 @@ public actor DeviceSession {
   private func end() {
     guard let receiver = receiver.withLock({ $0.take() }) else { return }
     // A receiver that is gone could be followed by another session's, which would then be the one to be taken out.
-    withExtendedLifetime(receiver) { transport.unregister(device) }
+    withExtendedLifetime(receiver) {
+      for name in names { transport.unregister(name) }
+    }
     // Their last words will not be heard any more.
     links.removeAll()
     attempts.removeAll()

@@ -88,6 +88,8 @@ package struct JournalEntry: Hashable, Sendable {
     var supersededBy: OperationID?
     /// The link of the call, for operations that must not outlive the device's state.
     var bornOn: Generation?
+    /// The bond that secured the link of its first offer.
+    var bond: UInt64?
     /// How often its probe was begun.
     var probes = 0
     /// How often in a row the device ended the link over it.

@@ -9,9 +9,13 @@ extension OperationJournal {
   ///
   /// This comes before the bytes leave.
   package mutating func offering(
-    _ number: OperationNumber, as request: RequestID, on generation: Generation, now: Timestamp
+    _ number: OperationNumber, as request: RequestID, on generation: Generation, bond: UInt64? = nil,
+    now: Timestamp
   ) {
     guard let index = index(of: number) else { return }
+    if entries[index].options.continuity == .sameBond, entries[index].offers == 0 {
+      withExtras(at: index) { $0.bond = bond }
+    }
     entries[index].previousOffer = entries[index].lastOffer
     entries[index].state = .offered(request)
     entries[index].offers += 1

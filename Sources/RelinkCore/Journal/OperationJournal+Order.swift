@@ -16,12 +16,17 @@ extension OperationJournal {
     package var security: SecurityLevel
     /// Whether the link may still become more secure.
     package var maySecure: Bool
+    /// The bond that secures it; nil without one.
+    package var bond: UInt64?
 
     /// Describes a link.
-    package init(_ generation: Generation, security: SecurityLevel = .none, maySecure: Bool = false) {
+    package init(
+      _ generation: Generation, security: SecurityLevel = .none, maySecure: Bool = false, bond: UInt64? = nil
+    ) {
       self.generation = generation
       self.security = security
       self.maySecure = maySecure
+      self.bond = bond
     }
   }
 
@@ -155,6 +160,10 @@ extension OperationJournal {
     if let limit = extras.offerBefore, limit <= now.monotonic { return (.expired, .expired) }
     if link.security < extras.options.security, !link.maySecure {
       return (.securityTooLow(link.security), .securityTooLow(link.security))
+    }
+    if extras.options.continuity == .sameBond, entries[index].offers > 0 {
+      let isSame = !extras.isRecovered && extras.bond != nil && extras.bond == link.bond
+      if !isSame { return (.continuityBroken, .continuityBroken) }
     }
     if extras.options.continuity == .unbroken {
       // The links of an earlier process prove nothing about those of this one.

@@ -109,9 +109,16 @@ package struct OperationJournal: Sendable {
     return lookUps.contains { $0.number == number }
   }
 
-  /// Whether any operation asks for a secure link.
+  /// Whether any operation asks for a secure link, or for a bond.
   package var wantsSecurity: Bool {
-    special > 0 && entries.contains { $0.options.security > .none }
+    special > 0
+      && entries.contains { $0.options.security > .none || $0.options.continuity == .sameBond }
+  }
+
+  /// What an operation asks of the security of its link.
+  package func security(of number: OperationNumber) -> SecurityLevel {
+    guard special > 0, let index = index(of: number) else { return .none }
+    return entries[index].options.security
   }
 
   /// Whether something is to be passed on: commits, a timer, transitions, reports.

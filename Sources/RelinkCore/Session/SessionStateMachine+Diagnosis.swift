@@ -10,8 +10,9 @@ extension SessionStateMachine {
     if protectedSince == nil { protectedSince = now }
   }
 
-  /// The device answered something that needs the bond: it knows this host.
-  package mutating func protectedRequestAnswered() {
+  /// The device answered: what needs the bond was answered with it, so it knows this host.
+  package mutating func deviceAnswered() {
+    guard protectedSince != nil, securing == nil else { return }
     protectedSince = nil
     history.protectedCloses = 0
   }
@@ -34,6 +35,12 @@ extension SessionStateMachine {
     userAction = nil
     backoffUntil = nil
     return proceed(now: now)
+  }
+
+  /// The bond that secures the link in use, if one does.
+  package var bondInUse: UInt64? {
+    guard encryptedSince != nil, case .bonded(let record) = history.bond else { return nil }
+    return record.id
   }
 
   /// Says what a loss means, and takes down what later losses need to know of it.

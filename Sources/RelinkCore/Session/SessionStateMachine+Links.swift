@@ -81,6 +81,17 @@ extension SessionStateMachine {
     return proceed(now: now)
   }
 
+  /// The device has another name from now on: a dial under way begins anew, so that it is dialled there.
+  package mutating func peerChanged(now: MonotonicInstant) -> [Action] {
+    guard case .dialling(let dialling) = state else { return [] }
+    retiring.append(dialling.id)
+    let loss = LinkLoss(.requested, evidence: [.observation("the device has another name")])
+    let info = record(
+      judge(loss, at: .dialling, now: now), loss, generation: nil, willReconnect: true, inDoubt: 0)
+    enter(.idle(.withdrawn), now: now)
+    return [.cancelAttempt(dialling.id), .publish(.attemptFailed(info))] + proceed(now: now)
+  }
+
   /// A timer went off.
   package mutating func timerFired(_ timer: Timer, now moment: Timestamp) -> [Action] {
     let now = moment.monotonic

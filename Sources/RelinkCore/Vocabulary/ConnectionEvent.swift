@@ -21,8 +21,8 @@ public enum ConnectionEvent: Hashable, Sendable {
   case attemptFailed(DisconnectInfo)
   /// The session can be used: journalled operations are offered from now on.
   case ready(Readiness)
-  /// The device was seen under another name; the session stays with the one it was made for.
-  case seen(as: DeviceID, [Evidence])
+  /// The device was seen under another name; unless the app has it followed, the session stays with the one it has.
+  case seen(as: DeviceID, isFollowed: Bool, [Evidence])
   /// The session was ready and is not any more.
   case disconnected(DisconnectInfo)
   /// This subscriber fell behind and lost so many events; a snapshot follows.

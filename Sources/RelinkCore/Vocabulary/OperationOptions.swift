@@ -82,6 +82,10 @@ public enum ContinuityRequirement: UInt8, Hashable, Sendable {
   /// The device has kept its state since the call: the link of the call, or later ones that are each proven
   /// ``Continuity/resumed``. Where there was no link, the next one counts as that of the call.
   case unbroken
+  /// The link is secured with the bond with which it was when the operation was first offered: the same device, by its
+  /// keys, answers. It holds an operation back only from being offered again; one that was first offered on a link
+  /// without a bond, or by an earlier process, is not offered again.
+  case sameBond
 }
 
 /// The security of a link (LE security mode 1, Core Specification Vol 3 Part C 10.2.1).

@@ -93,7 +93,7 @@ extension ConnectionEvent {
     case .attemptFailed(let info): "attemptFailed(\(info.reason))"
     case .ready(let readiness): "ready(\(readiness.generation))"
     case .disconnected(let info): "disconnected(\(info.reason))"
-    case .seen(let other, _): "seen(\(other))"
+    case .seen(let other, let isFollowed, _): "seen(\(other)\(isFollowed ? ", followed" : ""))"
     case .missed(let count): "missed(\(count))"
     case .ended(let reason): "ended(\(reason))"
     }
