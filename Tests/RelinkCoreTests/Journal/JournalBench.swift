@@ -15,6 +15,8 @@ struct JournalBench {
   /// Whether the link may become more secure, and what was asked of it.
   var maySecure = false
   var securityAsked: [SecurityLevel] = []
+  /// The bond that secures the link.
+  var bond: UInt64?
   let policy: JournalPolicy
 
   /// What the store holds.
@@ -81,7 +83,7 @@ struct JournalBench {
   /// What would be offered next; what cannot be any more settles on the way.
   mutating func next(_ room: OperationJournal.Room = .any) -> Int64? {
     while true {
-      let facts = OperationJournal.LinkFacts(generation, security: security, maySecure: maySecure)
+      let facts = OperationJournal.LinkFacts(generation, security: security, maySecure: maySecure, bond: bond)
       switch journal.next(taking: room, on: facts, now: now) {
       case .nothing:
         journal.marksWanted(on: generation, now: now)
@@ -101,7 +103,7 @@ struct JournalBench {
     guard let number = next(room) else { return nil }
     lastRequest += 1
     requests[op(number)] = RequestID(rawValue: lastRequest)
-    journal.offering(op(number), as: RequestID(rawValue: lastRequest), on: generation, now: now)
+    journal.offering(op(number), as: RequestID(rawValue: lastRequest), on: generation, bond: bond, now: now)
     return number
   }
 

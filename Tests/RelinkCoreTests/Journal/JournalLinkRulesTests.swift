@@ -274,4 +274,43 @@ import Testing
     bench.answer(2, .failure(.rejected(ATTErrorCode(rawValue: 2))))
     #expect(bench.lose().unconfirmed == 0)
   }
+
+  @Test mutating func aLinkThatMayBecomeSecureIsAskedTo() {
+    bench.call(1) { $0.security = .encrypted }
+    bench.maySecure = true
+    #expect(bench.next() == nil)
+    #expect(bench.securityAsked == [.encrypted])
+    #expect(bench.told == [])
+    bench.security = .encrypted
+    #expect(bench.offer() == 1)
+  }
+
+  // MARK: The bond of the first offer
+
+  @Test(arguments: [(UInt64(5), true), (6, false), (nil, false)])
+  mutating func whatWasInDoubtIsOfferedAgainToTheSameBondOnly(_ bond: UInt64?, _ isOffered: Bool) {
+    bench.call(1) { $0.continuity = .sameBond }
+    bench.bond = 5
+    #expect(bench.offer() == 1)
+    bench.lose()
+    bench.bond = bond
+    #expect(bench.offer() == (isOffered ? 1 : nil))
+    #expect(bench.told.isEmpty == isOffered)
+    if !isOffered { #expect(bench.told.last?.outcome == bench.doubt(.continuityBroken, until: 0)) }
+  }
+
+  @Test mutating func whatWasNeverOfferedGoesToAnyBond() {
+    bench.call(1) { $0.continuity = .sameBond }
+    bench.lose()
+    bench.bond = 9
+    #expect(bench.offer() == 1)
+  }
+
+  @Test mutating func withoutABondThereIsNoSameOne() {
+    bench.call(1) { $0.continuity = .sameBond }
+    #expect(bench.offer() == 1)
+    bench.lose()
+    #expect(bench.offer() == nil)
+    #expect(bench.told.count == 1)
+  }
 }

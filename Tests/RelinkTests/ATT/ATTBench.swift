@@ -49,6 +49,24 @@ final class ScriptedChannel: PDUChannel {
   }
 }
 
+/// The same channel, over a link that can be secured.
+final class SecurableScript: SecurableChannel {
+  private let channel: ScriptedChannel
+  private let state = Locked<[SecurityLevel]>([])
+
+  init(_ channel: ScriptedChannel) { self.channel = channel }
+
+  var maximumPDULength: Int { channel.maximumPDULength }
+  var security: SecurityLevel { channel.security }
+  func open(_ handler: any PDUChannelHandler) { channel.open(handler) }
+  func send(_ pdu: [UInt8]) -> PDUSendResult { channel.send(pdu) }
+  func close() { channel.close() }
+  func secure(to level: SecurityLevel, keys: SecurityPolicy.KeySource) { state.withLock { $0.append(level) } }
+
+  /// What it was asked to secure its link to.
+  var asked: [SecurityLevel] { state.withLock { $0 } }
+}
+
 /// What a link delivered.
 enum Delivery: Equatable {
   case answered(RequestID, Result<GATTAnswer, GATTFailure>)
@@ -56,6 +74,9 @@ enum Delivery: Equatable {
   case tableChanged
   case writable
   case closed(LinkLoss, inDoubt: [RequestID])
+  case needs(SecurityLevel)
+  case secured(SecurityLevel)
+  case notSecured(LinkLoss)
   /// Something that an ATT link never says, or that came inside a call.
   case wrong(String)
 }
@@ -104,6 +125,9 @@ final class DeliveryRecorder: LinkHandler {
   }
   func linkTableChanged(_ link: LinkID) { record(.tableChanged) }
   func linkWritable(_ link: LinkID) { record(.writable) }
+  func link(_ link: LinkID, needs level: SecurityLevel) { record(.needs(level)) }
+  func link(_ link: LinkID, secured level: SecurityLevel) { record(.secured(level)) }
+  func link(_ link: LinkID, notSecured loss: LinkLoss) { record(.notSecured(loss)) }
   func link(_ link: LinkID, closed loss: LinkLoss, inDoubt: [RequestID]) {
     record(.closed(loss, inDoubt: inDoubt))
   }
@@ -116,12 +140,19 @@ struct ATTBench {
   let recorder = DeliveryRecorder()
   let tables: AttributeTableMemory
   let link: ATTLink
+  /// The channel that can be secured; nil where it cannot.
+  let securable: SecurableScript?
   private var last: UInt64 = 0
 
-  init(maximumPDULength: Int = 517, tables: AttributeTableMemory = AttributeTableMemory()) {
+  init(
+    maximumPDULength: Int = 517, tables: AttributeTableMemory = AttributeTableMemory(),
+    isSecurable: Bool = false
+  ) {
     channel = ScriptedChannel(maximumPDULength: maximumPDULength)
+    securable = isSecurable ? SecurableScript(channel) : nil
     self.tables = tables
-    link = ATTLink(id: LinkID(rawValue: 1), over: channel, on: executor, for: recorder, tables: tables)
+    link = ATTLink(
+      id: LinkID(rawValue: 1), over: securable ?? channel, on: executor, for: recorder, tables: tables)
     link.start()
   }
 
