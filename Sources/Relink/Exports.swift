@@ -6,3 +6,4 @@
 @_exported public import struct BluetoothWire.BluetoothAddress
 @_exported public import struct BluetoothWire.BluetoothUUID
 @_exported public import struct BluetoothWire.HCIErrorCode
+@_exported public import struct BluetoothWire.SecurityKey

@@ -34,38 +34,39 @@ struct SQLiteFailure: Error {
   var primaryCode: Int32 { code & 0xFF }
 
   /// What a caller is told, about the file at `path`.
-  func error(at path: String, isCertain: Bool = true) -> JournalStoreError {
-    let (code, message) = explanation(path)
+  func error(at path: String, of kind: StaticString = "journal", isCertain: Bool = true) -> JournalStoreError
+  {
+    let (code, message) = explanation(path, kind)
     return JournalStoreError(code, message, isCertain: isCertain)
   }
 
-  private func explanation(_ path: String) -> (JournalStoreError.Code, String) {
+  private func explanation(_ path: String, _ kind: StaticString) -> (JournalStoreError.Code, String) {
     switch primaryCode {
     case SQLITE_FULL:
       return (
-        .full, "There is no space left for the journal \(path). Free some; the store then goes on by itself."
+        .full, "There is no space left for the \(kind) \(path). Free some; the store then goes on by itself."
       )
     case SQLITE_NOTADB:
       return (
         .corrupt,
-        "\(path) is no database of SQLite, and was left as it is. Give the journal a path of its own."
+        "\(path) is no database of SQLite, and was left as it is. Give the \(kind) a path of its own."
       )
     case SQLITE_CORRUPT:
       return (
         .corrupt,
-        "The journal \(path) is damaged (\(text)). Move it away with its -wal file, restore a copy or begin a new one."
+        "The \(kind) \(path) is damaged (\(text)). Move it away with its -wal file, restore a copy or begin a new one."
       )
     case SQLITE_BUSY, SQLITE_LOCKED:
-      return (.locked, "Another program works on the journal \(path). End it and try again.")
+      return (.locked, "Another program works on the \(kind) \(path). End it and try again.")
     case SQLITE_READONLY, SQLITE_PERM, SQLITE_AUTH:
-      return (.readOnly, "The journal \(path) or its folder may not be written. Give this user the right to.")
+      return (.readOnly, "The \(kind) \(path) or its folder may not be written. Give this user the right to.")
     case SQLITE_CANTOPEN where [EACCES, EPERM, EROFS].contains(systemError):
-      return (.readOnly, "The journal \(path) or its folder may not be opened. Give this user the right to.")
+      return (.readOnly, "The \(kind) \(path) or its folder may not be opened. Give this user the right to.")
     default:
       let cause = systemError == 0 ? "" : ": \(String(cString: strerror(systemError)))"
       return (
         .system,
-        "SQLite failed on the journal \(path): \(text) (code \(self.code))\(cause). Look at disk and folder."
+        "SQLite failed on the \(kind) \(path): \(text) (code \(self.code))\(cause). Look at disk and folder."
       )
     }
   }

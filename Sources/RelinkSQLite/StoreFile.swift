@@ -13,11 +13,13 @@ internal import Relink
 struct StoreFile: ~Copyable {
   /// The path without links, so that one file has one lock.
   let path: String
+  /// What is in the file, for people: "journal".
+  private let kind: StaticString
   private let lock: Int32
 
   /// Takes the lock of the file at `path`, which need not be there.
-  init(locking path: String) throws(JournalStoreError) {
-    let resolved = try StoreFile.resolve(path)
+  init(locking path: String, of kind: StaticString = "journal") throws(JournalStoreError) {
+    let resolved = try StoreFile.resolve(path, of: kind)
     let name = resolved + "-lock"
     let descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw StoreFile.error(errno, name, "open its lock") }
@@ -34,10 +36,11 @@ struct StoreFile: ~Copyable {
       guard number == EWOULDBLOCK else { throw StoreFile.error(number, name, "lock it") }
       throw JournalStoreError(
         .locked,
-        "Another store, here or in another process, writes the journal \(path). One may at a time: close it first."
+        "Another store, here or in another process, writes the \(kind) \(path). One may at a time: close it first."
       )
     }
     self.path = resolved
+    self.kind = kind
     lock = descriptor
   }
 
@@ -57,7 +60,7 @@ struct StoreFile: ~Copyable {
     }
     guard status.st_mode & S_IFMT == S_IFREG else {
       throw JournalStoreError(
-        .corrupt, "\(path) is no file, and was left as it is. Give the journal a path of its own.")
+        .corrupt, "\(path) is no file, and was left as it is. Give the \(kind) a path of its own.")
     }
     guard status.st_nlink == 1 else {
       throw JournalStoreError(
@@ -125,7 +128,7 @@ struct StoreFile: ~Copyable {
   // MARK: Paths
 
   /// The path without links; of a file that is not there, that of its folder and its name.
-  static func resolve(_ path: String) throws(JournalStoreError) -> String {
+  static func resolve(_ path: String, of kind: StaticString = "journal") throws(JournalStoreError) -> String {
     guard !path.isEmpty, !path.utf8.contains(0), path.utf8.last != UInt8(ascii: "/") else {
       throw JournalStoreError(
         .system, "\"\(path)\" is no path of a file. Name a file in a folder that is there.")
@@ -139,7 +142,7 @@ struct StoreFile: ~Copyable {
     guard let folder = real(folder(of: path)) else {
       throw JournalStoreError(
         .system,
-        "There is no folder for the journal \(path): \(String(cString: strerror(errno))). Make it first.")
+        "There is no folder for the \(kind) \(path): \(String(cString: strerror(errno))). Make it first.")
     }
     let name = path.split(separator: "/").last.map(String.init) ?? path
     return folder == "/" ? "/" + name : folder + "/" + name
