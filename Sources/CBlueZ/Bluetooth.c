@@ -128,4 +128,9 @@ int relink_l2cap_security(int descriptor, uint8_t *level, uint8_t *key_size) {
   *key_size = security.key_size;
   return 0;
 }
+
+int relink_l2cap_raise(int descriptor, uint8_t level) {
+  const struct bt_security security = {.level = level};
+  return setsockopt(descriptor, SOL_BLUETOOTH, BT_SECURITY, &security, sizeof security) < 0 ? -errno : 0;
+}
 #endif

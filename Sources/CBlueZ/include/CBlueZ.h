@@ -120,5 +120,7 @@ int relink_l2cap_mtu(int descriptor);
 /// How far the link of a connected ATT socket is secured: BT_SECURITY_* as <bluetooth/bluetooth.h> numbers them, and
 /// the size of its key in bytes.
 int relink_l2cap_security(int descriptor, uint8_t *level, uint8_t *key_size);
+/// Begins to secure the link of a connected ATT socket to this level, which takes no data until that is done.
+int relink_l2cap_raise(int descriptor, uint8_t level);
 
 #endif

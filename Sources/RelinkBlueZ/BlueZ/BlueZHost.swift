@@ -18,16 +18,21 @@ final class BlueZHost {
   private let mayEnd = Atomic<Bool>(false)
   private var closing: Set<DeviceAddress> = []
   private let parked: ParkedConnects
+  private(set) lazy var security = HostSecurity(on: loop, store: bonds, securityWorld)
+  private let bonds: (any BondStore)?
 
-  init(_ selection: AdapterSelection, on loop: RadioLoop) throws(RelinkError) {
+  init(_ selection: AdapterSelection, bonds: (any BondStore)?, on loop: RadioLoop) throws(RelinkError) {
     let opened = relink_hci_open()
     guard opened >= 0 else { throw BlueZHost.noBluetooth(-opened) }
     queries = OwnedDescriptor(adopting: opened)
     self.loop = loop
+    self.bonds = bonds
     parked = ParkedConnects(on: loop)
     let adapters = BlueZHost.adapters(of: opened)
     self.selection = try selection.resolved(among: adapters)
     state = self.selection.state(among: adapters)
+    // Before another thread asks for it.
+    _ = security
   }
 
   static func noBluetooth(_ error: Int32) -> RelinkError {
@@ -50,6 +55,7 @@ final class BlueZHost {
       on: loop, isOurs: { [registry] in registry.hasHandler(at: $0) },
       { [weak self] event in self?.received(event) })
     if management == nil { lookAgainLater() }
+    security.start()
   }
 
   /// Stops listening; to be called on the loop.
@@ -106,9 +112,13 @@ final class BlueZHost {
   private func received(_ event: ManagementNews) {
     switch event {
     case .adaptersChanged: lookAtAdapters()
-    case .mayEndLinks: mayEnd.store(true, ordering: .relaxed)
+    case .mayEndLinks:
+      mayEnd.store(true, ordering: .relaxed)
+      security.handOver()
+    case .security(let event, let index): security.received(event, index: index)
     case .closed:
       management = nil
+      security.managementClosed()
       lookAgainLater()
     }
   }
@@ -117,20 +127,23 @@ final class BlueZHost {
 
   /// The LE links of the adapters that are meant.
   func links() -> [LinkRecord] {
-    adapters.filter(selection.includes).flatMap { adapter in
-      withUnsafeTemporaryAllocation(of: relink_connection.self, capacity: Int(RELINK_CONNECTION_LIMIT)) {
-        buffer in
-        let count = Int(relink_hci_connections(queries.rawValue, adapter.index, buffer.baseAddress))
-        return buffer.prefix(max(count, 0)).map { connection in
-          LinkRecord(address: BluetoothAddress(wire: connection.address), state: connection.state)
-        }
+    adapters.filter(selection.includes).flatMap(links(of:))
+  }
+
+  private func links(of adapter: AdapterRecord) -> [LinkRecord] {
+    withUnsafeTemporaryAllocation(of: relink_connection.self, capacity: Int(RELINK_CONNECTION_LIMIT)) {
+      buffer in
+      let count = Int(relink_hci_connections(queries.rawValue, adapter.index, buffer.baseAddress))
+      return buffer.prefix(max(count, 0)).map { connection in
+        LinkRecord(address: BluetoothAddress(wire: connection.address), state: connection.state)
       }
     }
   }
 
   /// The link of the host to a device, whoever brought it up.
   func link(to device: DeviceAddress) -> LinkPresence {
-    let kernel = links().filter { $0.address == device.address }.map(\.presence).max() ?? .none
+    let names = [device.address, security.identity(of: device)?.address]
+    let kernel = links().filter { names.contains($0.address) }.map(\.presence).max() ?? .none
     // One of our own that still has its socket would only tell the next dial that it is busy.
     return kernel == .alive && closing.contains(device) ? .ending : kernel
   }
@@ -148,10 +161,36 @@ final class BlueZHost {
   /// Ends the link to a device where that is permitted; otherwise it ends by itself 2 s after its last socket.
   func endLink(to device: DeviceAddress) {
     guard let management else { return }
+    let name = security.identity(of: device) ?? device
     for adapter in adapters where adapter.isUp && selection.includes(adapter) {
-      management.send(
-        .disconnect(address: device.address, type: device.managementType), to: adapter.index)
+      management.send(.disconnect(address: name.address, type: name.managementType), to: adapter.index)
     }
+  }
+
+  // MARK: Security
+
+  private var securityWorld: HostSecurity.World {
+    HostSecurity.World(
+      adapters: { [weak self] in self.map { host in host.adapters.filter(host.selection.includes) } ?? [] },
+      adapterOfLink: { [weak self] in self?.adapter(ofLinkTo: $0) },
+      mayManage: { [weak self] in self?.mayEndLinks ?? false },
+      isDaemonRunning: { DaemonPresence.isRunning() },
+      send: { [weak self] in self?.management?.send($0, to: $1) },
+      seen: { [weak self] device, other, evidence in
+        self?.registry.handler(for: device.device)?.deviceSeen(as: other, evidence)
+      })
+  }
+
+  private func adapter(ofLinkTo device: DeviceAddress) -> AdapterRecord? {
+    adapters.filter(selection.includes).first { adapter in
+      links(of: adapter).contains { $0.address == device.address && $0.presence != .none }
+    }
+  }
+
+  /// What is known of a bond with a device, of the adapter that is meant.
+  func bond(with device: DeviceID) -> BondKnowledge {
+    if case .address(let address) = selection { return security.knowledge(of: device, adapter: address) }
+    return security.knowledge(of: device, adapter: nil)
   }
 
   // MARK: Connects that nobody waits for

@@ -10,25 +10,33 @@ public import Relink
 /// A link is one ACL link, from up to gone: a link that is still there, left by another socket or process, is never
 /// taken over but waited out.
 public final class BlueZTransport: Transport {
-  private let host: BlueZHost
+  let host: BlueZHost
 
   /// Makes a transport on the loop of this process.
   ///
-  /// - Parameter adapter: Which adapter to use.
+  /// - Parameters:
+  ///   - adapter: Which adapter to use.
+  ///   - bonds: Where bonds are kept; without one, those that are made last as long as the transport. Not used where
+  ///     bluetoothd runs, which keeps its own.
   /// - Throws: `adapterUnavailable` when the system has no Bluetooth sockets or no adapter of that number; `system`
   ///   when the loop could not be made.
-  public convenience init(adapter: AdapterSelection = .any) throws(RelinkError) {
-    try self.init(adapter: adapter, on: RadioLoop.shared())
+  public convenience init(adapter: AdapterSelection = .any, bonds: (any BondStore)? = nil) throws(RelinkError)
+  {
+    try self.init(adapter: adapter, bonds: bonds, on: RadioLoop.shared())
   }
 
   /// Makes a transport on a loop.
   ///
   /// - Parameters:
   ///   - adapter: Which adapter to use.
+  ///   - bonds: Where bonds are kept; without one, those that are made last as long as the transport. Not used where
+  ///     bluetoothd runs, which keeps its own.
   ///   - loop: Where the transport and each session over it run.
   /// - Throws: `adapterUnavailable` when the system has no Bluetooth sockets or no adapter of that number.
-  public init(adapter: AdapterSelection = .any, on loop: RadioLoop) throws(RelinkError) {
-    host = try BlueZHost(adapter, on: loop)
+  public init(
+    adapter: AdapterSelection = .any, bonds: (any BondStore)? = nil, on loop: RadioLoop
+  ) throws(RelinkError) {
+    host = try BlueZHost(adapter, bonds: bonds, on: loop)
     loop.post { [host] in host.start() }
   }
 

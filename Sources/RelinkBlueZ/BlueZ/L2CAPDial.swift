@@ -113,7 +113,7 @@ final class L2CAPDial: Attempt, DescriptorHandler {
     let mtu = Int(relink_l2cap_mtu(descriptor.rawValue))
     let channel = SeqPacketChannel(
       descriptor, on: host.loop, maximumPDULength: mtu < 23 ? 517 : min(mtu, 517),
-      ending: L2CAPEnding(address, host: host))
+      ending: L2CAPEnding(address, host: host), securing: L2CAPSecuring(address, host.security))
     guard let (link, handler) = host.registry.link(to: device, over: channel, on: host.loop) else { return }
     link.start()
     handler.linkUp(link, attempt: attempt)

@@ -9,6 +9,8 @@ enum ManagementNews: Sendable {
   case adaptersChanged
   /// The kernel lets this process end links.
   case mayEndLinks
+  /// Something that securing a link waits for, of the adapter with this index.
+  case security(ManagementEvent, index: UInt16)
   /// The channel is at its end.
   case closed
 }
@@ -82,7 +84,9 @@ final class ManagementChannel: DescriptorHandler {
   }
 
   private func received(_ packet: ManagementPacket) {
-    switch ManagementEvent(packet) {
+    let event = ManagementEvent(packet)
+    if event.isAboutSecurity { tellLater(.security(event, index: packet.index)) }
+    switch event {
     case .commandComplete(.readControllerIndexList, _, .controllerIndexList(let indices)):
       for index in indices { send(.getConnections, to: index) }
       tellLater(.adaptersChanged)

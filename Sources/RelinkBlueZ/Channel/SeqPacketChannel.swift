@@ -27,16 +27,16 @@ public final class SeqPacketChannel: PDUChannel {
   public convenience init(
     adopting descriptor: consuming OwnedDescriptor, on loop: RadioLoop, maximumPDULength: Int = 517
   ) {
-    self.init(descriptor, on: loop, maximumPDULength: maximumPDULength, ending: nil)
+    self.init(descriptor, on: loop, maximumPDULength: maximumPDULength, ending: nil, securing: nil)
   }
 
   init(
     _ descriptor: consuming OwnedDescriptor, on loop: RadioLoop, maximumPDULength: Int,
-    ending: (any LinkEnding)?
+    ending: (any LinkEnding)?, securing: (any LinkSecuring)?
   ) {
     self.maximumPDULength = max(maximumPDULength, 23)
     _ = relink_socket_set_receive_buffer(descriptor.rawValue, SeqPacketChannel.receiveBufferSize)
-    port = SeqPacketPort(descriptor, on: loop, ending: ending)
+    port = SeqPacketPort(descriptor, on: loop, ending: ending, securing: securing)
   }
 
   /// Whether its link may still be there; to be read on the loop.

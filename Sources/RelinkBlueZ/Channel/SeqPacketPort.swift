@@ -3,7 +3,7 @@ internal import Glibc
 internal import Relink
 
 /// The loop's side of a ``SeqPacketChannel``.
-final class SeqPacketPort: DescriptorHandler {
+final class SeqPacketPort: DescriptorHandler, SecurableSocket {
   private enum Phase {
     /// The descriptor is in use, or will be with `open`.
     case alive
@@ -21,20 +21,28 @@ final class SeqPacketPort: DescriptorHandler {
   /// Whether its link may still be there.
   var isClosed: Bool { phase == .closed }
   private let ending: (any LinkEnding)?
+  private let securing: (any LinkSecuring)?
   private var phase = Phase.alive
   private var unregistered: OwnedDescriptor?
   private var registration: DescriptorRegistration?
   private weak var handler: (any PDUChannelHandler)?
   private var waitsForRoom = false
+  private var waitsForSecurity = false
+  /// What was asked for before anything had been received.
+  private var securityToAsk: (level: SecurityLevel, keys: SecurityPolicy.KeySource)?
   private var waitsForMemory = false
   private var hasSent = false
   private var hasReceived = false
   /// The error of a `send` takes the socket's pending error with it; the receive that follows sees only the end.
   private var sendError: Int32?
 
-  init(_ descriptor: consuming OwnedDescriptor, on loop: RadioLoop, ending: (any LinkEnding)?) {
+  init(
+    _ descriptor: consuming OwnedDescriptor, on loop: RadioLoop, ending: (any LinkEnding)?,
+    securing: (any LinkSecuring)?
+  ) {
     self.loop = loop
     self.ending = ending
+    self.securing = securing
     unregistered = consume descriptor
   }
 
@@ -110,13 +118,19 @@ final class SeqPacketPort: DescriptorHandler {
     guard phase == .alive else { return }
     register()
     guard phase == .alive, let registration else { return }
+    end(registration, nil)
+  }
+
+  /// Ends the link from here; it is told with this loss, or as it went.
+  private func end(_ registration: DescriptorRegistration, _ loss: LinkLoss?) {
     phase = .closing
     loop.cancelTimer(retry)
+    securing?.socketClosed()
     if let ending {
-      ending.end(registration, hasSent: hasSent, hasReceived: hasReceived) { self.finish($0) }
+      ending.end(registration, hasSent: hasSent, hasReceived: hasReceived) { self.finish(loss ?? $0) }
     } else {
       loop.close(registration)
-      loop.post { self.finish(LinkLoss(.requested)) }
+      loop.post { self.finish(loss ?? LinkLoss(.requested)) }
     }
   }
 
@@ -138,19 +152,72 @@ final class SeqPacketPort: DescriptorHandler {
     handler = nil
   }
 
+  // MARK: Security
+
+  func secure(to level: SecurityLevel, keys: SecurityPolicy.KeySource) {
+    loop.checkIsolated()
+    guard phase == .alive else { return }
+    guard let securing else {
+      let seen = Evidence.observation("this kind of link cannot be secured")
+      return notSecured(LinkLoss(.notPermitted, evidence: [seen]))
+    }
+    if hasReceived {
+      securing.secure(self, to: level, keys: keys)
+    } else {
+      securityToAsk = (level, keys)
+    }
+  }
+
+  func raise(to level: SecurityLevel) -> Int32 {
+    guard phase == .alive, let registration else { return EBADF }
+    let result = relink_l2cap_raise(registration.descriptor, level.rawValue)
+    guard result == 0 else { return -result }
+    waitsForSecurity = true
+    loop.watch(registration, for: [.readable, .peerHangup, .writable])
+    return 0
+  }
+
+  func secured(_ level: SecurityLevel) { tell { $0.channelSecured(level) } }
+
+  func notSecured(_ loss: LinkLoss) { tell { $0.channelNotSecured(loss) } }
+
+  func asks(_ question: PairingQuestion, _ responder: PairingResponder) {
+    tell { $0.channelAsks(question, responder) }
+  }
+
+  func end(_ loss: LinkLoss) {
+    guard phase == .alive, let registration else { return }
+    end(registration, loss)
+  }
+
+  /// In a job of its own, and nothing once the link is on its way out.
+  private func tell(_ delivery: @escaping @Sendable (any PDUChannelHandler) -> Void) {
+    loop.post { [self] in
+      if phase == .alive, let handler { delivery(handler) }
+    }
+  }
+
   // MARK: What the descriptor says
 
   func descriptorReady(_ events: DescriptorEvents) {
     guard phase == .alive, let registration else { return }
-    if waitsForRoom, events.contains(.writable) {
-      waitsForRoom = false
-      loop.watch(registration, for: [.readable, .peerHangup])
-      handler?.channelWritable()
-    }
+    let isEnded = waitsForSecurity && !events.isDisjoint(with: Self.endings)
+    if events.contains(.writable), !isEnded, waitsForRoom || waitsForSecurity { becameWritable(registration) }
     guard phase == .alive, events != .writable else { return }
     receive(registration, events)
     receiveMore(registration)
   }
+
+  private func becameWritable(_ registration: DescriptorRegistration) {
+    loop.watch(registration, for: [.readable, .peerHangup])
+    let (waitedForRoom, waitedForSecurity) = (waitsForRoom, waitsForSecurity)
+    (waitsForRoom, waitsForSecurity) = (false, false)
+    if waitedForSecurity { securing?.socketBecameWritable() }
+    if waitedForRoom { handler?.channelWritable() }
+  }
+
+  /// What a socket says whose link has ended; it counts as writable then.
+  private static let endings: DescriptorEvents = [.error, .hangup, .peerHangup]
 
   /// Takes what lies behind the first PDU, before any work that it brought.
   ///
@@ -196,6 +263,9 @@ final class SeqPacketPort: DescriptorHandler {
     let buffer = loop.receiveBuffer
     let pdu = UnsafeRawBufferPointer(start: buffer.baseAddress, count: min(Int(length), buffer.count))
     handler.channelReceived(pdu.bytes)
+    if let asked = securityToAsk.take(), phase == .alive {
+      securing?.secure(self, to: asked.level, keys: asked.keys)
+    }
   }
 
   private func lost(_ registration: DescriptorRegistration, _ loss: LinkLoss) {
@@ -208,11 +278,13 @@ final class SeqPacketPort: DescriptorHandler {
     guard phase == .alive else { return }
     phase = .closing
     loop.cancelTimer(retry)
+    securing?.socketClosed()
     loop.close(registration)
     var loss = loss
     if let sendError { loss = LinkLoss.socket(sendError, call: .send).adding(loss.evidence) }
+    let wasRaised = waitsForSecurity
     if let ending {
-      ending.explain(loss) { self.finish($0) }
+      ending.explain(loss) { self.finish(wasRaised ? $0.whileEncrypting : $0) }
     } else {
       finish(loss)
     }
