@@ -3,6 +3,8 @@
 
   adapter.py setup       wait for the adapter, turn LE and power on
   adapter.py power 0|1   turn it off or on
+  adapter.py bondable 0|1  let it bond when it pairs, or not
+  adapter.py wipe        have the kernel forget the keys of every bond
 """
 import ctypes
 import os
@@ -15,6 +17,7 @@ AF_BLUETOOTH, BTPROTO_HCI, NO_DEVICE, CHANNEL_CONTROL = 31, 1, 0xFFFF, 3
 COMMAND_COMPLETE, COMMAND_STATUS = 1, 2
 INDEX_LIST, SET_POWERED, SET_BONDABLE, SET_LE = 0x03, 0x05, 0x09, 0x0D
 SET_IO_CAPABILITY, SET_SECURE_CONNECTIONS = 0x18, 0x2D
+LOAD_LONG_TERM_KEYS = 0x13
 NO_INPUT_NO_OUTPUT = 3
 
 
@@ -67,5 +70,9 @@ if __name__ == '__main__':
             setup(Management())
         case ['power', '0' | '1' as on]:
             Management().expect('power', SET_POWERED, bytes([int(on)]))
+        case ['bondable', '0' | '1' as on]:
+            Management().expect('bondable', SET_BONDABLE, bytes([int(on)]))
+        case ['wipe']:
+            Management().expect('the wipe', LOAD_LONG_TERM_KEYS, bytes(2))
         case _:
             sys.exit(__doc__)

@@ -16,6 +16,8 @@ from bumble.gatt import Characteristic, CharacteristicValue, Service
 from bumble.hci import Address
 from bumble.host import Host
 
+from bonding import Bonding
+
 ADDRESS = 'F0:F0:F0:F0:F0:02'
 
 
@@ -24,7 +26,7 @@ def uuid(number):
 
 
 SERVICE = uuid(1)
-NAMES = {'counter': 2, 'lock': 3, 'idempotent': 4, 'slow': 5, 'long': 6, 'stream': 7, 'value': 8}
+NAMES = {'counter': 2, 'lock': 3, 'idempotent': 4, 'slow': 5, 'long': 6, 'stream': 7, 'value': 8, 'protected': 9}
 MTU = 517
 WRITES = (att.ATT_Write_Request, att.ATT_Write_Command, att.ATT_Execute_Write_Request)
 
@@ -87,6 +89,7 @@ class Peripheral:
         self.slow_waiting = {}
         self.sequence = 0
         self.memory = None
+        self.bonding = Bonding(self.device)
         self.reset()
         self.add_service()
         self.intercept()
@@ -107,6 +110,7 @@ class Peripheral:
         self.written = []
         self.raw = None
         self.stream = {'sent': 0}
+        self.bonding.reset()
         self.gone = {}
         self.requests = self.cuts = self.withheld = self.discarded = self.late = 0
         self.cut = None
@@ -129,6 +133,7 @@ class Peripheral:
             'stream': (p.NOTIFY, None, None),
             'value': (
                 p.READ | p.WRITE | p.WRITE_WITHOUT_RESPONSE | p.NOTIFY, lambda _: self.value, self.write_value),
+            'protected': (p.READ | p.WRITE, self.bonding.read, self.bonding.write),
         }
         self.characteristics = {}
         for name, (properties, read, write) in kinds.items():
@@ -163,6 +168,7 @@ class Peripheral:
         self.links += 1
         connection.number = self.links
         self.live[self.links] = connection
+        self.bonding.on_connection(connection)
         connection.on('disconnection', lambda reason: self.on_disconnection(connection, reason))
         self.poke()
 
@@ -403,6 +409,8 @@ class Peripheral:
             'counter': self.counter | {'subscribed': len(self.subscribed('counter'))},
             'lock': self.lock.facts() | {'last': self.last_lock.hex()},
             'idempotent': self.idempotent.facts() | {'last': self.last_idempotent.hex()},
+            'pairing': self.bonding.counts,
+            'protected': self.bonding.protected,
             'slow': self.slow | {'waiting': len(self.slow_waiting)},
             'long': self.long | {
                 'queued_bytes': {n: self.queued(c) for n, c in self.live.items() if self.queued(c)},

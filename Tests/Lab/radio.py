@@ -25,6 +25,10 @@ for the request that executes prepared writes.
   wait links N MS                  wait until N links have come up altogether
   links | stats | reset            link numbers; every counter; counters to zero and faults off
   count NAME N | counts NAME       the links on which an operation number of `lock` or `idempotent` was applied
+  pairing METHOD                   how the peripheral pairs: just-works, comparison, shows, types, refuses
+  type N | shown                   its user types six digits | the digits that it shows
+  forget | corrupt | keys          every key goes | becomes another one | how many it has
+  protect 05|0f                    the ATT error of `protected` on a link that is not encrypted
   remember PATH                    goes on from what was applied before the radio ended, and keeps that file
   handles                          the handle of each characteristic's value
   quit
@@ -38,6 +42,7 @@ import sys
 from bumble.transport import open_transport
 
 from air import Air, LabController
+from bonding import METHODS
 from peripheral import ADDRESS, NAMES, SERVICE, Cut, Peripheral, uuid
 
 INTERVAL_MS = 20
@@ -145,6 +150,24 @@ class Radio:
                 return {'count': len(links), 'links': links}
             case ['counts', 'lock' | 'idempotent' as name]:
                 return {'counts': getattr(p, name).links}
+            case ['pairing', method] if method in METHODS:
+                p.bonding.method = method
+                return {}
+            case ['type', number]:
+                p.bonding.type(int(number))
+                return {}
+            case ['shown']:
+                return {'number': p.bonding.shown}
+            case ['forget']:
+                await p.bonding.forget()
+                return {}
+            case ['corrupt']:
+                return {'keys': await p.bonding.corrupt()}
+            case ['keys']:
+                return {'keys': await p.bonding.keys()}
+            case ['protect', '05' | '0f' as error]:
+                p.bonding.error = int(error, 16)
+                return {}
             case ['remember', path]:
                 p.remember(path)
                 return {}

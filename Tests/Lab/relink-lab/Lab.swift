@@ -101,6 +101,7 @@ extension Characteristic {
   static let long = lab(6)
   static let stream = lab(7)
   static let value = lab(8)
+  static let protected = lab(9)
 }
 
 /// Two little-endian numbers of 32 bits, as the peripheral's values are made of.

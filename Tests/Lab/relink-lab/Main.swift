@@ -5,6 +5,7 @@ internal import Glibc
 enum Main {
   private static let usage = """
     usage: relink-lab losses|crossing|killing|silence|abandonment|contract|in-doubt [N] [--unprivileged]
+           relink-lab pairing [beside-daemon] [--unprivileged]
            relink-lab journal FOLDER LEDGER [last]
     """
 
@@ -36,6 +37,12 @@ enum Main {
       return try await Contract(lab).run()
     case "in-doubt":
       return try await InDoubt(lab).run()
+    case "pairing":
+      let part: PairingScenario.Part =
+        if !Lab.options.isEmpty { .unprivileged } else if words.dropFirst().first == "beside-daemon" {
+          .besideDaemon
+        } else { .alone }
+      return try await PairingScenario(lab).run(part)
     case "journal" where words.count > 2:
       return try await PowerLoss(lab, folder: words[1], ledger: words[2]).run(isLast: words.count > 3)
     case "victim":

@@ -114,6 +114,8 @@ struct RadioStats: Decodable, Sendable {
   struct Applied: Decodable, Sendable { var applied, distinct, duplicates: Int }
   struct Slow: Decodable, Sendable { var asked, answered, discarded, waiting: Int }
   struct Stream: Decodable, Sendable { var sent: Int }
+  struct Pairing: Decodable, Sendable { var requests, paired, failed, encrypted: Int }
+  struct Protected: Decodable, Sendable { var asked, refused, answered, writes: Int }
   struct Execution: Decodable, Sendable {
     var link, bytes: Int
     var value: String
@@ -133,4 +135,6 @@ struct RadioStats: Decodable, Sendable {
   var slow: Slow
   var long: Long
   var stream: Stream
+  var pairing: Pairing
+  var protected: Protected
 }
