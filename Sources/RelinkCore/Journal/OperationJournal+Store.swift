@@ -128,7 +128,16 @@ extension OperationJournal {
         record: .settled(
           id: entry.id.description, outcome: JournalCoding.encode(settlement.confirmed),
           at: settlingTime(now), operation: erased),
-        sync: entry.isRepeatable(after: outcome) ? .normal : .full))
+        sync: entry.isRepeatable(after: outcome) && !isWaitedFor(at: index) ? .normal : .full))
+  }
+
+  /// Whether a younger durable operation shares a key with one, and may be offered on the strength of its outcome.
+  ///
+  /// Its record is committed already, and its mark may be: if the power took the outcome alone, the older write would be
+  /// done once more, over the younger one. What is recorded later takes the outcome to the disk with it.
+  private func isWaitedFor(at index: Int) -> Bool {
+    let keys = OrderKeys(of: entries[index])
+    return entries[(index + 1)...].contains { $0.isDurable && keys.contains(keyOf: $0) }
   }
 
   /// When an operation settles, as the store should know it: a clock that may be wrong must not make an outcome look old,

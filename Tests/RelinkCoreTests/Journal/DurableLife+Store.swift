@@ -185,6 +185,8 @@ extension DurableLife {
       try #require(!commands[index].isRecorded, "lost: \(commands[index])")
       commands[index].id = nil
     }
+    // Those of operations that are taken over begin anew with each process.
+    for index in commands.indices { commands[index].number = OperationNumber(rawValue: 0) }
     abandoned = [:]
     callers = [:]
     owed = [:]

@@ -222,6 +222,10 @@ struct DurableLife {
     for other in order.live where order.waits(other, for: index) {
       try #require(!commands[other].isOut, "overtaken")
     }
+    for older in commands[..<index] where !older.keys.isDisjoint(with: command.keys) {
+      guard let id = older.id?.description, disk.row(id)?.outcome != nil else { continue }
+      try #require(platter.row(id)?.outcome != nil, "the power could bring it back: \(older)")
+    }
   }
 
   private mutating func answer() throws {

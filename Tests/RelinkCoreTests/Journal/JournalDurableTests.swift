@@ -83,6 +83,41 @@ import Testing
     #expect(bench.inFlight?.sync == .full)
   }
 
+  /// A younger write is marked while the older one is out. The older one's outcome is committed, the younger one is offered
+  /// and done, and the power fails: were the outcome lost, the older one would be done once more, over the younger.
+  @Test(arguments: tags)
+  mutating func aLossOfPowerDoesNotBringAnOlderWriteBackOverAYoungerOne(_ tag: Idempotency) {
+    bench.durable(1, .write(lock, [1]), .idempotent)
+    bench.durable(2, .write(lock, [2]), tag)
+    bench.commit()
+    #expect(bench.markAndOffer() == 1)
+    #expect(bench.offer() == nil)
+    #expect(kinds(bench.beginCommit()) == ["marked op2"])
+    bench.commit()
+    var platter = bench.disk
+    bench.answer(1)
+    #expect(kinds(bench.beginCommit()) == ["settled op1"])
+    let sync = bench.inFlight?.sync
+    bench.commit()
+    if sync == .full { platter = bench.disk }
+    #expect(bench.offer() == 2)
+    bench.disk = platter
+    bench.restart(bootID: "boot 2")
+    #expect(bench.journal.takeReports().map(\.id.description).contains("op1"))
+    #expect(!bench.journal.entries.contains { $0.id == OperationID("op1") })
+  }
+
+  @Test mutating func anOutcomeOnWhichNothingWaitsNeedNotSurviveALossOfPower() {
+    bench.durable(1, .write(lock, [1]), .idempotent)
+    bench.durable(2, .write(level, [2]), .idempotent)
+    bench.call(3, .read(lock))
+    bench.commit()
+    #expect(bench.markAndOffer() == 1)
+    bench.answer(1)
+    #expect(kinds(bench.beginCommit()).contains("settled op1"))
+    #expect(bench.inFlight?.sync == .normal)
+  }
+
   @Test mutating func onlyTheNextInLineIsMarked() {
     bench.durable(1)
     bench.durable(2, .write(level, [2]))

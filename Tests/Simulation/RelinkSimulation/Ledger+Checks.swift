@@ -59,13 +59,12 @@ extension Ledger {
   /// Over the end of a process that holds among the durable ones, and among the others: an app that writes one attribute
   /// both ways asks for trouble, since the session does not hold up what is in memory until the store can be read.
   private func overtakings(in counters: PeripheralCounters) -> [String] {
-    let hasCrashed = entries.contains { $0.value.submissions.contains { $0 > 1 } }
+    let hasCrashed = !powerLosses.isEmpty || entries.contains { $0.value.submissions.contains { $0 > 1 } }
     var found: [String] = []
     var last: [String: (place: Int, number: UInt64)] = [:]
     for applied in counters.applied {
       guard let tag = applied.tag, let entry = entries[tag & ~Scenario.Write.secondPart] else { continue }
       let number = tag & ~Scenario.Write.secondPart
-      if isForgotten(entry, at: applied.at) { continue }
       var keys = ["\(Characteristic(applied.characteristic.uuid))"]
       if let lane = entry.write.lane { keys.append("lane \(lane)") }
       if hasCrashed { keys = keys.map { "\($0) \(entry.write.isDurable)" } }
@@ -77,15 +76,6 @@ extension Ledger {
       }
     }
     return found
-  }
-
-  /// Whether a loss of power may have taken the outcome of a write with it, which then is done once more, as its tag
-  /// allows: such outcomes are not synced.
-  private func isForgotten(_ entry: Entry, at instant: MonotonicInstant) -> Bool {
-    guard entry.write.isDurable, entry.write.tag == .idempotent, let first = entry.submissions.first else {
-      return false
-    }
-    return powerLosses.contains { $0.life >= first && $0.at <= instant }
   }
 }
 

@@ -48,7 +48,7 @@ struct Ledger: Sendable {
   /// How many callers were told something.
   var tellings = 0
   /// The lives that ended with the power.
-  var powerLosses: [(life: Int, at: MonotonicInstant)] = []
+  var powerLosses: [Int] = []
   private var turn = 0
 
   /// What is asked for from now on comes after everything before; what is asked for in one turn has no order.
@@ -120,7 +120,7 @@ struct Ledger: Sendable {
   private func agree(_ earlier: Telling, _ later: Telling, _ entry: Entry) -> Bool {
     let mayForget =
       entry.write.tag == .idempotent
-      && powerLosses.contains { $0.life >= earlier.life && $0.life < later.life }
+      && powerLosses.contains { $0 >= earlier.life && $0 < later.life }
     switch (earlier.outcome, later.outcome) {
     case (_, .notSent) where later.submissions > 1 && later.standsAlone: return true
     case (.notSent, _) where later.submissions > 1 && earlier.standsAlone: return true

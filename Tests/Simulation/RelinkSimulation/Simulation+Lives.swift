@@ -125,10 +125,9 @@ extension Simulation {
     store.crash(losingPower: crash.losesPower, keeping: crash.keeping, waiters: .failed)
     let numbers = life.watch.numbers
     let rows = Set(store.rows(of: device).compactMap { Simulation.number(of: $0.id, numbers) })
-    let now = executor.now
     ledger.withLock { ledger in
       ledger.lifeEnded(life.number, recorded: rows)
-      if crash.losesPower { ledger.powerLosses.append((life.number, now)) }
+      if crash.losesPower { ledger.powerLosses.append(life.number) }
     }
     say("life \(life.number) ends: \(crash.text)")
     ended.withLock { $0.append(life) }
