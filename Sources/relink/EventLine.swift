@@ -113,7 +113,8 @@ extension EventLine {
     return "{" + all.map { "\(Self.quoted($0.0)):\($0.1.json)" }.joined(separator: ",") + "}"
   }
 
-  fileprivate static func quoted(_ text: String) -> String {
+  /// Text as a JSON string.
+  static func quoted(_ text: String) -> String {
     var quoted = "\""
     for scalar in text.unicodeScalars {
       switch scalar {

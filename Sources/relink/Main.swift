@@ -34,6 +34,20 @@ enum Main {
       relink audit show FILE [--device DEVICE] [--operation ID]
           Prints the records of an audit log, a line each, without verifying them.
 
+      relink reasons [hci|encryption|mgmt|pairing|att|connect|socket] [--json|--markdown]
+          What each code of a source means by itself, of every source without one: the reason, the next step, how sure
+          that is, and a note; a line for each moment (dialling, preparing, ready) where that matters. hci: reasons of
+          the controller; encryption: its word on switching encryption on; mgmt: the kernel's reasons of a
+          disconnection; pairing: its status of a pairing; att: answers of the device; connect, socket: error numbers
+          of Linux from a connect, and from a socket that was connected.
+
+          --json      one JSON object a line, for each code and moment
+          --markdown  a table for documentation
+
+      relink reasons actions [--json|--markdown]
+          Every reason, the next step, and what the session does by itself, for the first loss and the fifth in a row,
+          with a bond and without; where losses in a row make it another reason, what it is told as.
+
       relink --help
 
     A UUID has 4 or 32 hexadecimal digits, SERVICE/UUID where it occurs in more than one service.
@@ -66,6 +80,8 @@ enum Main {
       return try await WatchCommand(Arguments(arguments.dropFirst())).run()
     case "audit":
       return try AuditCommand(Arguments(arguments.dropFirst())).run()
+    case "reasons":
+      return try ReasonsCommand(Arguments(arguments.dropFirst())).run()
     case "--help", "-h", "help":
       print(usage)
       return 0

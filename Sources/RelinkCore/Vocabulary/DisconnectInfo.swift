@@ -2,7 +2,7 @@ public import BluetoothWire
 
 /// Why an attempt failed or a link ended.
 @nonexhaustive
-public enum DisconnectReason: String, Hashable, Sendable {
+public enum DisconnectReason: String, Hashable, Sendable, CaseIterable {
   /// Asked for here: `disconnect()`, `close()`, a cancelled caller.
   case requested
   /// The device was not heard within the time of one dial.
