@@ -108,6 +108,10 @@ int relink_hci_adapters(int descriptor, struct relink_adapter *adapters);
 /// The LE links of an adapter; at most RELINK_CONNECTION_LIMIT.
 int relink_hci_connections(int descriptor, uint16_t adapter, struct relink_connection *connections);
 
+/// What the controller of an adapter tells, as raw HCI events, non-blocking: Disconnection Complete and Encryption Change,
+/// which need no privilege, and with CAP_NET_RAW Encryption Key Refresh Complete and Hardware Error. Nothing is sent.
+int relink_controller_open(uint16_t adapter);
+
 /// The management channel, non-blocking and bound.
 int relink_management_open(void);
 

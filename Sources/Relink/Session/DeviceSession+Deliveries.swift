@@ -93,7 +93,8 @@ extension DeviceSession {
     }
     let now = executor.timestamp()
     let lost = operations.linkLost(
-      current.generation, reason: loss.reason, evidence: loss.evidence, inDoubt: inDoubt, now: now)
+      current.generation, reason: machine.reading(of: loss, now: now.monotonic), evidence: loss.evidence,
+      inDoubt: inDoubt, now: now)
     scope.markInDoubt(inDoubt)
     perform(
       machine.linkClosed(

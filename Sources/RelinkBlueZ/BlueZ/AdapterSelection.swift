@@ -59,7 +59,9 @@ public enum AdapterSelection: Hashable, Sendable, CustomStringConvertible {
   /// What the adapters that are meant can do now: the best of them decides.
   func state(among adapters: [AdapterRecord]) -> AdapterState {
     let meant = adapters.filter(includes)
-    if meant.isEmpty { return .missing }
-    return meant.contains(where: \.isUp) ? .on : .off
+    if meant.contains(where: { $0.isUp && !$0.isAsleep }) { return .on }
+    if meant.contains(where: \.isAsleep) { return .suspended }
+    if meant.contains(where: { !$0.isBlocked }) { return .off }
+    return meant.isEmpty ? .missing : .blocked
   }
 }

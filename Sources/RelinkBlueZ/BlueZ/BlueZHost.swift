@@ -4,6 +4,15 @@ internal import Glibc
 internal import Relink
 internal import Synchronization
 
+/// What a ``BlueZHost`` is made with.
+struct BlueZOptions: Sendable {
+  var bonds: (any BondStore)?
+  var sources = BlueZSources.all
+  var power = AdapterPower.asFound
+  var switches = AdapterSwitches.system
+  var processes = SystemProcesses.system
+}
+
 /// What the kernel knows of adapters and links, for one transport; used on the loop.
 final class BlueZHost {
   /// How often adapters are looked at where the management channel tells nothing.
@@ -11,22 +20,32 @@ final class BlueZHost {
 
   let loop: RadioLoop
   let registry = DeviceRegistry()
+  let options: BlueZOptions
   private let selection: AdapterSelection
   private let queries: OwnedDescriptor
-  private var management: ManagementChannel?
+  private(set) var management: ManagementChannel?
   private var state: AdapterState
   private let mayEnd = Atomic<Bool>(false)
   private var closing: Set<DeviceAddress> = []
   private let parked: ParkedConnects
-  private(set) lazy var security = HostSecurity(on: loop, store: bonds, securityWorld)
-  private let bonds: (any BondStore)?
+  private(set) lazy var security = HostSecurity(on: loop, store: options.bonds, securityWorld)
+  private var dials: [ObjectIdentifier: L2CAPDial] = [:]
+  private var power = AdapterPowerStateMachine()
+  private var daemon = DaemonStateMachine()
+  private var types = AddressTypeStateMachine()
 
-  init(_ selection: AdapterSelection, bonds: (any BondStore)?, on loop: RadioLoop) throws(RelinkError) {
+  // What controllers tell; see BlueZHost+Controllers.swift.
+  var views: [UInt16: ControllerView] = [:]
+  var ledger = ControllerLedger()
+  var linkCount: UInt64 = 0
+  let sees = Atomic<Bool>(false)
+
+  init(_ selection: AdapterSelection, _ options: BlueZOptions, on loop: RadioLoop) throws(RelinkError) {
     let opened = relink_hci_open()
     guard opened >= 0 else { throw BlueZHost.noBluetooth(-opened) }
     queries = OwnedDescriptor(adopting: opened)
     self.loop = loop
-    self.bonds = bonds
+    self.options = options
     parked = ParkedConnects(on: loop)
     let adapters = BlueZHost.adapters(of: opened)
     self.selection = try selection.resolved(among: adapters)
@@ -51,9 +70,15 @@ final class BlueZHost {
 
   /// Begins to listen to the kernel; to be called on the loop.
   func start() {
-    management = ManagementChannel(
-      on: loop, isOurs: { [registry] in registry.hasHandler(at: $0) },
-      { [weak self] event in self?.received(event) })
+    if options.sources.contains(.management) {
+      management = ManagementChannel(
+        on: loop, isOurs: { [registry] in registry.hasHandler(at: $0) },
+        { [weak self] event in self?.received(event) })
+    }
+    openViews()
+    state = adapterState
+    perform(daemon.started())
+    keepPower()
     if management == nil { lookAgainLater() }
     security.start()
   }
@@ -62,9 +87,14 @@ final class BlueZHost {
   func stop() {
     management?.close()
     management = nil
-    loop.cancelTimer(TimerID(owner: self, number: 0))
+    for timer in TimerNumber.allCases { loop.cancelTimer(self.timer(timer)) }
+    closeViews()
     parked.closeAll()
   }
+
+  private enum TimerNumber: Int, CaseIterable { case look, power, types, daemon }
+
+  private func timer(_ number: TimerNumber) -> TimerID { TimerID(owner: self, number: number.rawValue) }
 
   // MARK: Adapters
 
@@ -78,7 +108,15 @@ final class BlueZHost {
     }
   }
 
-  private var adapters: [AdapterRecord] { BlueZHost.adapters(of: queries.rawValue) }
+  /// The adapters that are meant, with what forbids their use.
+  var adapters: [AdapterRecord] {
+    BlueZHost.adapters(of: queries.rawValue).filter(selection.includes).map { adapter in
+      var adapter = adapter
+      adapter.isAsleep = management?.isAsleep(adapter.index) ?? false
+      if !adapter.isUp { adapter.isBlocked = options.switches.isBlocked(adapter.index) }
+      return adapter
+    }
+  }
 
   /// Asks the kernel each time: the answer decides what a session waits for.
   var adapterState: AdapterState { selection.state(among: adapters) }
@@ -95,15 +133,39 @@ final class BlueZHost {
   }
 
   private func lookAtAdapters() {
+    openViews()
     let now = adapterState
-    guard now != state else { return }
-    state = now
-    for (_, handler) in registry.handlers { handler.adapterChanged(now) }
+    if now != state {
+      let before = state
+      state = now
+      if now == .off { perform(daemon.powerLost(now: loop.now)) }
+      if now != .on { leaveAdapter() } else if before != .on { perform(daemon.powerCame()) }
+      tellAdapterState(now)
+    }
+    keepPower()
+  }
+
+  private func tellAdapterState(_ state: AdapterState) {
+    for (_, handler) in registry.handlers { handler.adapterChanged(state) }
+  }
+
+  /// Tells the receiver of a device that there is an adapter again, where a loss has just said that there is none.
+  func adapterMayBeBack(for device: DeviceID) {
+    loop.post { [self] in
+      let now = adapterState
+      if now == .on { registry.handler(for: device)?.adapterChanged(now) }
+    }
+  }
+
+  /// No adapter that is meant can be used, perhaps for a moment only: what is pending there would hang.
+  private func leaveAdapter() {
+    parked.closeAll()
+    for dial in dials.values { dial.adapterWentAway() }
   }
 
   private func lookAgainLater() {
     let next = loop.now.advanced(by: BlueZHost.lookInterval)
-    loop.setTimer(TimerID(owner: self, number: 0), at: next) { [weak self] in
+    loop.setTimer(timer(.look), at: next) { [weak self] in
       self?.lookAtAdapters()
       self?.lookAgainLater()
     }
@@ -112,22 +174,124 @@ final class BlueZHost {
   private func received(_ event: ManagementNews) {
     switch event {
     case .adaptersChanged: lookAtAdapters()
+    case .powerLost(let index):
+      let adapters = adapters
+      // One of several adapters says nothing of a dial that the kernel gave to another.
+      guard adapters.count == 1, adapters[0].index == index, state == .on else { return }
+      state = .off
+      perform(daemon.powerLost(now: loop.now))
+      leaveAdapter()
+      tellAdapterState(.off)
     case .mayEndLinks:
       mayEnd.store(true, ordering: .relaxed)
       security.handOver()
+      keepPower()
+    case .advertised(let device):
+      guard let type = DeviceID.AddressType(device.type) else { return }
+      perform(types.heard(device.address, type))
+    case .discoveryChanged(let index, let isOn):
+      guard index == discoverer else { return }
+      perform(types.discoveryChanged(isOn: isOn, now: loop.now))
+    case .discoveryRefused:
+      perform(types.discoveryRefused(now: loop.now))
     case .security(let event, let index): security.received(event, index: index)
     case .closed:
       management = nil
+      mayEnd.store(false, ordering: .relaxed)
       security.managementClosed()
       lookAgainLater()
     }
   }
 
+  // MARK: Power
+
+  /// Whether the policy asks for what this process may not do.
+  private var lacksPower: Bool { options.power == .keepOn && !mayEndLinks }
+
+  private func keepPower() {
+    guard options.power == .keepOn, mayEndLinks, let management else { return }
+    let actions = power.looked(adapters, now: loop.now)
+    for adapter in actions.switchOn {
+      // One that was plugged in has LE switched off.
+      management.send(.setLowEnergy(true), to: adapter)
+      management.send(.setPowered(true), to: adapter)
+    }
+    guard let next = actions.lookAt else { return loop.cancelTimer(timer(.power)) }
+    loop.setTimer(timer(.power), at: next) { [weak self] in self?.keepPower() }
+  }
+
+  private func perform(_ actions: [DaemonStateMachine.Action]) {
+    for action in actions {
+      switch action {
+      case .look:
+        let processes = options.processes
+        BackgroundWork.run(then: loop, { processes.findDaemon() }) { [weak self] sight in
+          if let self, let sight { daemon.looked(sight) }
+        }
+      case .watch(let process, let instant):
+        loop.setTimer(timer(.daemon), at: instant) { [weak self] in
+          guard let self else { return }
+          let isRunning = options.processes.isDaemon(process)
+          perform(daemon.watched(isRunning: isRunning, now: loop.now))
+        }
+      }
+    }
+  }
+
+  /// What is known of an adapter that is off.
+  var daemonFate: DaemonStateMachine.Fate { daemon.fate }
+
+  /// Why an adapter that is off stays off, in words; nil where somebody switches it on.
+  var powerRemark: String? {
+    if lacksPower { return "to switch the adapter on, this process needs CAP_NET_ADMIN" }
+    guard options.power == .asFound, daemon.fate == .stopped else { return nil }
+    return
+      "bluetoothd switched the adapter off when it stopped; start it again, or have the transport keep it on"
+  }
+
+  // MARK: Dials
+
+  func began(_ dial: L2CAPDial) { dials[ObjectIdentifier(dial)] = dial }
+
+  func ended(_ dial: L2CAPDial) {
+    dials[ObjectIdentifier(dial)] = nil
+    types.ended(dial.address)
+  }
+
+  /// A dial waits for its device to be heard.
+  func armed(_ dial: L2CAPDial) {
+    if mayEndLinks { perform(types.armed(dial.address, now: loop.now)) }
+  }
+
+  /// The adapter that listens for devices under the other type of their address.
+  private var discoverer: UInt16? { adapters.first(where: \.isUp)?.index }
+
+  private func perform(_ actions: [AddressTypeStateMachine.Action]) {
+    for action in actions {
+      switch action {
+      case .startDiscovery:
+        if let discoverer { management?.send(.startDiscovery(types: Self.lowEnergyTypes), to: discoverer) }
+      case .stopDiscovery:
+        if let discoverer { management?.send(.stopDiscovery(types: Self.lowEnergyTypes), to: discoverer) }
+      case .setTimer(let instant):
+        loop.setTimer(timer(.types), at: instant) { [weak self] in
+          guard let self else { return }
+          perform(types.timerFired(now: loop.now))
+        }
+      case .found(let device):
+        for dial in dials.values where dial.address == device { dial.heardUnderOtherType() }
+      }
+    }
+  }
+
+  /// Public and random, as Start Discovery numbers them.
+  private static let lowEnergyTypes: UInt8 = 1 << 1 | 1 << 2
+
   // MARK: Links
 
   /// The LE links of the adapters that are meant.
   func links() -> [LinkRecord] {
-    adapters.filter(selection.includes).flatMap(links(of:))
+    adapters.flatMap(links(of:))
   }
 
   private func links(of adapter: AdapterRecord) -> [LinkRecord] {
@@ -135,7 +299,10 @@ final class BlueZHost {
       buffer in
       let count = Int(relink_hci_connections(queries.rawValue, adapter.index, buffer.baseAddress))
       return buffer.prefix(max(count, 0)).map { connection in
-        LinkRecord(address: BluetoothAddress(wire: connection.address), state: connection.state)
+        LinkRecord(
+          address: BluetoothAddress(wire: connection.address),
+          place: ControllerLedger.Place(adapter: adapter.index, handle: connection.handle),
+          state: connection.state)
       }
     }
   }
@@ -162,7 +329,7 @@ final class BlueZHost {
   func endLink(to device: DeviceAddress) {
     guard let management else { return }
     let name = security.identity(of: device) ?? device
-    for adapter in adapters where adapter.isUp && selection.includes(adapter) {
+    for adapter in adapters where adapter.isUp {
       management.send(.disconnect(address: name.address, type: name.managementType), to: adapter.index)
     }
   }
@@ -171,10 +338,12 @@ final class BlueZHost {
 
   private var securityWorld: HostSecurity.World {
     HostSecurity.World(
-      adapters: { [weak self] in self.map { host in host.adapters.filter(host.selection.includes) } ?? [] },
+      adapters: { [weak self] in self?.adapters ?? [] },
       adapterOfLink: { [weak self] in self?.adapter(ofLinkTo: $0) },
       mayManage: { [weak self] in self?.mayEndLinks ?? false },
-      isDaemonRunning: { DaemonPresence.isRunning() },
+      isDaemonRunning: { [processes = options.processes] in
+        if case .running = processes.findDaemon() { true } else { false }
+      },
       send: { [weak self] in self?.management?.send($0, to: $1) },
       seen: { [weak self] device, other, evidence in
         self?.registry.handler(for: device.device)?.deviceSeen(as: other, evidence)
@@ -182,7 +351,7 @@ final class BlueZHost {
   }
 
   private func adapter(ofLinkTo device: DeviceAddress) -> AdapterRecord? {
-    adapters.filter(selection.includes).first { adapter in
+    adapters.first { adapter in
       links(of: adapter).contains { $0.address == device.address && $0.presence != .none }
     }
   }
@@ -198,7 +367,8 @@ final class BlueZHost {
   func park(_ registration: DescriptorRegistration, since: MonotonicInstant, for device: DeviceAddress) {
     parked.park(registration, since: since, for: device) { [weak self] registration in
       guard let self else { return false }
-      L2CAPEnding(device, host: self).end(registration, hasSent: false, hasReceived: false) { _ in }
+      let id = DeviceID(address: device.address, type: device.type)
+      L2CAPEnding(id, device, nil, host: self).end(registration, hasSent: false, hasReceived: false) { _ in }
       return true
     }
   }
@@ -207,53 +377,15 @@ final class BlueZHost {
 
   /// Gives a parked connect to the caller, who has its descriptor handed over.
   func takeParked(_ device: DeviceAddress) -> ParkedConnect? { parked.take(device) }
-
-  // MARK: What else is known of a loss
-
-  /// The same loss with the management interface's reason behind it, where that told one.
-  func withManagementReason(_ loss: LinkLoss, for device: DeviceAddress) -> LinkLoss {
-    // The kernel queued it before it woke the socket, but both may have become readable in one round.
-    management?.readPending()
-    guard let reason = management?.takeReason(for: device) else { return loss }
-    let told = loss.adding([.management(reason.rawValue)])
-    guard told.reason == .unknown || told.evidence.first == .endOfFile else { return told }
-    return LinkLoss(BlueZHost.reading(of: reason) ?? told.reason, evidence: told.evidence)
-  }
-
-  static func reading(of reason: ManagementDisconnectReason) -> DisconnectReason? {
-    switch reason {
-    case .connectionTimeout: .supervisionTimeout
-    case .localHost, .localHostSuspend: .localHostTerminated
-    case .remote: .remoteUserTerminated
-    case .authenticationFailure: .authenticationFailure
-    default: nil
-    }
-  }
-
-  /// The same loss, or that of the adapter where there is no adapter to have a link with.
-  func withAdapterState(_ loss: LinkLoss) -> LinkLoss {
-    loss.with(adapterState)
-  }
 }
 
-extension LinkLoss {
-  /// A loss that was seen while the adapter was in this state: without an adapter every link and dial ends.
-  func with(_ adapter: AdapterState) -> LinkLoss {
-    guard reason != .requested else { return self }
-    switch adapter {
-    case .on:
-      // What the kernel says where no adapter has a way; the adapter came back since.
-      return self
-    case .off:
-      return LinkLoss(.adapterOff, evidence: evidence)
-    case .blocked:
-      return LinkLoss(.adapterBlocked, evidence: evidence)
-    case .suspended:
-      return LinkLoss(.suspended, evidence: evidence)
-    case .missing:
-      return LinkLoss(.adapterMissing, evidence: evidence)
-    case .notPermitted:
-      return LinkLoss(.notPermitted, evidence: evidence)
+extension DeviceID.AddressType {
+  /// The type as mgmt numbers it; nil for one that is no LE address.
+  init?(_ type: ManagementAddressType) {
+    switch type {
+    case .lePublic: self = .public
+    case .leRandom: self = .random
+    default: return nil
     }
   }
 }

@@ -4,8 +4,9 @@ public import Relink
 /// A transport over the Bluetooth of a Linux host: ATT sockets of the kernel, without bluetoothd.
 ///
 /// A device is its address with the type of the address, `C0:DE:00:00:00:01/random`. A dial is a connect that is pending
-/// in the kernel and completes when the device is heard. No privilege is needed. With CAP_NET_ADMIN, links are ended at
-/// once instead of after 2 s, and the kernel's own reasons are among the evidence.
+/// in the kernel and completes when the device is heard. No privilege is needed, and the controller's own reason of a
+/// loss is known without one. With CAP_NET_ADMIN, links are ended at once instead of after 2 s, the kernel's reasons are
+/// among the evidence, and a device that is dialled under the wrong type of its address is found out.
 ///
 /// A link is one ACL link, from up to gone: a link that is still there, left by another socket or process, is never
 /// taken over but waited out.
@@ -18,11 +19,16 @@ public final class BlueZTransport: Transport {
   ///   - adapter: Which adapter to use.
   ///   - bonds: Where bonds are kept; without one, those that are made last as long as the transport. Not used where
   ///     bluetoothd runs, which keeps its own.
+  ///   - sources: Where it learns why a link ended.
+  ///   - adapterPower: What it does about an adapter that is off.
   /// - Throws: `adapterUnavailable` when the system has no Bluetooth sockets or no adapter of that number; `system`
   ///   when the loop could not be made.
-  public convenience init(adapter: AdapterSelection = .any, bonds: (any BondStore)? = nil) throws(RelinkError)
-  {
-    try self.init(adapter: adapter, bonds: bonds, on: RadioLoop.shared())
+  public convenience init(
+    adapter: AdapterSelection = .any, bonds: (any BondStore)? = nil, sources: BlueZSources = .all,
+    adapterPower: AdapterPower = .asFound
+  ) throws(RelinkError) {
+    try self.init(
+      adapter: adapter, bonds: bonds, sources: sources, adapterPower: adapterPower, on: RadioLoop.shared())
   }
 
   /// Makes a transport on a loop.
@@ -31,12 +37,15 @@ public final class BlueZTransport: Transport {
   ///   - adapter: Which adapter to use.
   ///   - bonds: Where bonds are kept; without one, those that are made last as long as the transport. Not used where
   ///     bluetoothd runs, which keeps its own.
+  ///   - sources: Where it learns why a link ended.
+  ///   - adapterPower: What it does about an adapter that is off.
   ///   - loop: Where the transport and each session over it run.
   /// - Throws: `adapterUnavailable` when the system has no Bluetooth sockets or no adapter of that number.
   public init(
-    adapter: AdapterSelection = .any, bonds: (any BondStore)? = nil, on loop: RadioLoop
+    adapter: AdapterSelection = .any, bonds: (any BondStore)? = nil, sources: BlueZSources = .all,
+    adapterPower: AdapterPower = .asFound, on loop: RadioLoop
   ) throws(RelinkError) {
-    host = try BlueZHost(adapter, bonds: bonds, on: loop)
+    host = try BlueZHost(adapter, BlueZOptions(bonds: bonds, sources: sources, power: adapterPower), on: loop)
     loop.post { [host] in host.start() }
   }
 
@@ -49,9 +58,11 @@ public final class BlueZTransport: Transport {
   /// The loop.
   public var executor: any SessionExecutor { host.loop }
 
-  /// The kernel folds most reasons into few; links are ended at once where this process may do that.
+  /// Exact reasons where a controller is seen; links are ended at once where this process may do that.
+  ///
+  /// Both are known a moment after the transport was made.
   public var capabilities: TransportCapabilities {
-    TransportCapabilities(knowsExactReason: false, endsLinks: host.mayEndLinks)
+    TransportCapabilities(knowsExactReason: host.seesControllers, endsLinks: host.mayEndLinks)
   }
 
   /// The state of the chosen adapter; of the best one where any will do.
@@ -80,13 +91,14 @@ public final class BlueZTransport: Transport {
   ///   - handler: The receiver.
   ///   - device: The device.
   /// - Throws: `sessionExists` while another handler is registered for the device; `invalidArgument` for a device that
-  ///   is no Bluetooth address.
+  ///   is no Bluetooth address, or a random address of a kind that there is not.
   public func register(_ handler: any LinkHandler, for device: DeviceID) throws(RelinkError) {
-    guard DeviceAddress(device) != nil else {
+    guard let address = DeviceAddress(device) else {
       throw RelinkError(
         .invalidArgument,
         "\(device) is no Bluetooth address with its type; write AA:BB:CC:DD:EE:FF/random or /public.")
     }
+    if let fault = address.fault { throw RelinkError(.invalidArgument, fault) }
     try host.registry.register(handler, for: device)
   }
 
@@ -100,8 +112,12 @@ public final class BlueZTransport: Transport {
   /// Waits for the device with a pending connect, after a link that nobody uses and that is still there is gone.
   ///
   /// Without a limit it waits until it is cancelled; the connect is renewed each minute. A dial that is given up leaves
-  /// its connect pending for at most that long, for the next dial to take over; a link that comes of it is ended. A link that does not go within
-  /// 36 s, and a device whose ATT channel another program holds, end the attempt with `busy`.
+  /// its connect pending for at most that long, for the next dial to take over; a link that comes of it is ended.
+  ///
+  /// A link that does not go within 36 s ends the attempt with `phantomLink`, a device whose ATT channel another program
+  /// holds with `channelInUse`, and one that is on the air under the other type of its address with `wrongAddressType`:
+  /// with CAP_NET_ADMIN it is listened for during 3 s, once in a dial that has heard nothing for 8 s. Without an adapter
+  /// that is on, the attempt ends and the session waits.
   ///
   /// - Parameters:
   ///   - device: The device.

@@ -26,6 +26,18 @@ struct DeviceAddress: Hashable, Sendable {
 
   /// As sockets number it.
   var kernelType: UInt8 { managementType.rawValue }
+
+  /// Why there can be no such device; nil where there can.
+  var fault: String? {
+    // Core Specification Vol 6 Part B 1.3.2: the two top bits of a random address are 11, 01 or 00.
+    guard type == .random, address.randomKind == .reserved else { return nil }
+    return "\(address)/random cannot be: no random address begins with the bits 10. Is it \(address)/public?"
+  }
+
+  /// What has the same address and the other type.
+  var other: DeviceID {
+    DeviceID(address: address, type: type == .public ? .random : .public)
+  }
 }
 
 /// An adapter of the host at one moment.
@@ -34,11 +46,17 @@ struct AdapterRecord: Hashable, Sendable {
   /// The public address; zero where the controller has none.
   var address: BluetoothAddress
   var isUp: Bool
+  /// A switch of this machine forbids it (rfkill).
+  var isBlocked = false
+  /// The host is about to sleep, or sleeps.
+  var isAsleep = false
 }
 
 /// A link of the host at one moment.
 struct LinkRecord: Hashable, Sendable {
   var address: BluetoothAddress
+  /// Where its controller has it.
+  var place = ControllerLedger.Place(adapter: 0, handle: 0)
   /// As the kernel numbers it (`include/net/bluetooth/bluetooth.h`).
   var state: UInt16
 

@@ -7,12 +7,14 @@ internal import Relink
 /// A dial that is given up leaves its connect to ``ParkedConnect``.
 final class L2CAPDial: Attempt, DescriptorHandler {
   private let device: DeviceID
-  private let address: DeviceAddress
+  let address: DeviceAddress
   private let attempt: AttemptID
   private let host: BlueZHost
   private var machine: L2CAPDialStateMachine
   private var registration: DescriptorRegistration?
   private var armedAt = MonotonicInstant.zero
+  /// Whether it has failed, and the sources are still being asked why.
+  private var isBeingExplained = false
 
   init(
     _ device: DeviceID, _ address: DeviceAddress, _ attempt: AttemptID, _ options: DialOptions,
@@ -27,12 +29,27 @@ final class L2CAPDial: Attempt, DescriptorHandler {
 
   /// Called on the loop, and never inside a call of the session.
   func start() {
+    host.began(self)
     perform(machine.started())
   }
 
   func cancel() {
     host.loop.checkIsolated()
+    if isBeingExplained {
+      isBeingExplained = false
+      host.loop.post { self.deliverFailure(LinkLoss(.requested)) }
+    }
     perform(machine.cancelled(), isPosted: true)
+  }
+
+  /// No adapter that is meant can be used; called on the loop, and never inside a call of the session.
+  func adapterWentAway() {
+    perform(machine.adapterWentAway())
+  }
+
+  /// The device was heard under the other type of its address; called as above.
+  func heardUnderOtherType() {
+    perform(machine.heardUnderOtherType(address.other))
   }
 
   func descriptorReady(_ events: DescriptorEvents) {
@@ -56,7 +73,10 @@ final class L2CAPDial: Attempt, DescriptorHandler {
       case .endLink:
         host.endLink(to: address)
       case .connect:
-        perform(machine.connectReturned(connect(), armedAt: armedAt, now: host.loop.now))
+        let error = connect()
+        let link = error == EBUSY ? host.link(to: address) : .none
+        perform(machine.connectReturned(error, link: link, armedAt: armedAt, now: host.loop.now))
+        if error == EINPROGRESS { host.armed(self) }
       case .closeSocket:
         if let registration { host.loop.close(registration) }
         registration = nil
@@ -70,12 +90,14 @@ final class L2CAPDial: Attempt, DescriptorHandler {
       case .cancelTimer:
         host.loop.cancelTimer(TimerID(owner: self, number: 0))
       case .up:
+        host.ended(self)
         deliverLink()
       case .failed(let loss):
+        host.ended(self)
         if isPosted {
           host.loop.post { self.deliverFailure(loss) }
         } else {
-          deliverFailure(loss)
+          explain(loss)
         }
       }
     }
@@ -113,14 +135,24 @@ final class L2CAPDial: Attempt, DescriptorHandler {
     let mtu = Int(relink_l2cap_mtu(descriptor.rawValue))
     let channel = SeqPacketChannel(
       descriptor, on: host.loop, maximumPDULength: mtu < 23 ? 517 : min(mtu, 517),
-      ending: L2CAPEnding(address, host: host), securing: L2CAPSecuring(address, host.security))
+      ending: L2CAPEnding(device, address, host.linkCameUp(to: address), host: host),
+      securing: L2CAPSecuring(address, host.security))
     guard let (link, handler) = host.registry.link(to: device, over: channel, on: host.loop) else { return }
     link.start()
     handler.linkUp(link, attempt: attempt)
   }
 
+  private func explain(_ loss: LinkLoss) {
+    isBeingExplained = true
+    host.explain(loss, of: nil, to: device, address, hasReceived: false) { [self] loss in
+      guard isBeingExplained else { return }
+      isBeingExplained = false
+      deliverFailure(loss)
+    }
+  }
+
   private func deliverFailure(_ loss: LinkLoss) {
-    host.registry.handler(for: device)?.attemptFailed(attempt, host.withAdapterState(loss))
+    host.registry.handler(for: device)?.attemptFailed(attempt, loss)
   }
 }
 

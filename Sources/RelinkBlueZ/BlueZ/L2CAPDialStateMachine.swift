@@ -13,6 +13,9 @@ internal import Relink
 ///   └──────── 60 s ───────────────┘
 /// ```
 ///
+/// From anywhere `cancelled` and the loss of the adapter lead to the end, and from `armed` the device's voice under the
+/// other type of its address.
+///
 /// A link that lives is asked whose it is by a connect: the kernel says EBUSY if somebody uses its ATT channel, and 0
 /// if nobody does. Such a link is not taken over, because answers and prepared values of its last user may be on it.
 struct L2CAPDialStateMachine {
@@ -82,8 +85,13 @@ struct L2CAPDialStateMachine {
       }
       guard now < min(until, deadline) else {
         state = .ended
-        let seen = Evidence.observation("an earlier link to the device does not end")
-        return [.failed(LinkLoss(.busy, evidence: [seen]))]
+        // One that outlives every supervision timeout is a link of the host alone.
+        let isPhantom = now >= until
+        let seen = Evidence.observation(
+          isPhantom
+            ? "the host lists a link to the device that neither works nor ends; switch the adapter off and on"
+            : "an earlier link to the device does not end")
+        return [.failed(LinkLoss(isPhantom ? .phantomLink : .busy, evidence: [seen]))]
       }
       let next = looks.next(after: now)
       state = .waitingForOldLink(until: until, looks: looks)
@@ -102,9 +110,11 @@ struct L2CAPDialStateMachine {
 
   /// The socket could not be opened, or connect returned this error number, or 0.
   ///
-  /// `armedAt` is when it was called: earlier than now where a parked connect was taken over.
-  mutating func connectReturned(_ error: Int32, armedAt: MonotonicInstant, now: MonotonicInstant) -> [Action]
-  {
+  /// `armedAt` is when it was called: earlier than now where a parked connect was taken over. `link` is the link of the
+  /// host to the device; it is asked for where the error leaves it open, and otherwise none.
+  mutating func connectReturned(
+    _ error: Int32, link: LinkPresence = .none, armedAt: MonotonicInstant, now: MonotonicInstant
+  ) -> [Action] {
     guard case .arming = state else { return [] }
     switch error {
     case EINPROGRESS:
@@ -115,8 +125,26 @@ struct L2CAPDialStateMachine {
       return [.closeSocket] + waitForOldLink(now, ends: true)
     default:
       state = .ended
-      return [.closeSocket, .failed(LinkLoss.dial(error, call: .connect, timeIsUp: false))]
+      return [.closeSocket, .failed(LinkLoss.dial(error, call: .connect, timeIsUp: false, link: link))]
     }
+  }
+
+  /// Every adapter that is meant was switched off or went away: the kernel may forget the connect without a word.
+  ///
+  /// There is nothing left that closing the socket could upset.
+  mutating func adapterWentAway() -> [Action] {
+    if case .ended = state { return [] }
+    state = .ended
+    let seen = Evidence.observation("the adapter was lost during the dial")
+    return [.cancelTimer, .closeSocket, .failed(LinkLoss(.adapterOff, evidence: [seen]))]
+  }
+
+  /// The device was heard under the other type of its address, where this dial never finds it.
+  mutating func heardUnderOtherType(_ other: DeviceID) -> [Action] {
+    guard case .armed = state else { return [] }
+    state = .ended
+    let advice = Evidence.observation("the device is on the air as \(other): name it so")
+    return [.cancelTimer, .parkSocket, .failed(LinkLoss(.wrongAddressType, evidence: [advice]))]
   }
 
   /// The socket became writable, or hung up; `error` is what was pending on it, or 0.

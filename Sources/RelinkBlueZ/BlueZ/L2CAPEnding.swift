@@ -9,11 +9,16 @@ final class L2CAPEnding: LinkEnding {
   /// timeout, 32 s (Core Specification Vol 4 Part E 7.8.12), since until then what was sent may take effect.
   static let goneLimit = Duration.seconds(33)
 
+  private let device: DeviceID
   private let address: DeviceAddress
+  private let link: LinkName?
   private let host: BlueZHost
 
-  init(_ address: DeviceAddress, host: BlueZHost) {
+  /// `link` is nil where nobody waits for the end of the link.
+  init(_ device: DeviceID, _ address: DeviceAddress, _ link: LinkName?, host: BlueZHost) {
+    self.device = device
     self.address = address
+    self.link = link
     self.host = host
   }
 
@@ -21,6 +26,7 @@ final class L2CAPEnding: LinkEnding {
     _ registration: DescriptorRegistration, hasSent: Bool, hasReceived: Bool,
     gone: @escaping @Sendable (LinkLoss) -> Void
   ) {
+    if let link { host.forget(link) }
     host.noteClosing(address, true)
     let closing = ClosingLink(registration, address, host: host, gone)
     if hasReceived {
@@ -30,37 +36,8 @@ final class L2CAPEnding: LinkEnding {
     }
   }
 
-  func explain(_ loss: LinkLoss, then report: @escaping @Sendable (LinkLoss) -> Void) {
-    let loss = host.withManagementReason(loss, for: address)
-    guard loss.reason == .localHostTerminated else { return report(host.withAdapterState(loss)) }
-    AdapterWatch(loss, host: host, report).look()
-  }
-}
-
-/// A link that this host ended without being asked here.
-///
-/// An adapter that is switched off ends its links first, so it is watched for a moment before the loss is reported.
-private final class AdapterWatch: Sendable {
-  private static let span = Duration.milliseconds(300)
-  private static let interval = Duration.milliseconds(10)
-
-  private let loss: LinkLoss
-  private let host: BlueZHost
-  private let report: @Sendable (LinkLoss) -> Void
-  private let deadline: MonotonicInstant
-
-  init(_ loss: LinkLoss, host: BlueZHost, _ report: @escaping @Sendable (LinkLoss) -> Void) {
-    self.loss = loss
-    self.host = host
-    self.report = report
-    deadline = host.loop.now.advanced(by: Self.span)
-  }
-
-  func look() {
-    let now = host.loop.now
-    let known = host.withAdapterState(loss)
-    if known != loss || now >= deadline { return report(known) }
-    host.loop.setTimer(TimerID(owner: self, number: 0), at: now.advanced(by: Self.interval)) { self.look() }
+  func explain(_ loss: LinkLoss, hasReceived: Bool, then report: @escaping @Sendable (LinkLoss) -> Void) {
+    host.explain(loss, of: link, to: device, address, hasReceived: hasReceived, then: report)
   }
 }
 

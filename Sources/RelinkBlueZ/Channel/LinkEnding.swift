@@ -13,5 +13,7 @@ protocol LinkEnding: AnyObject, Sendable {
     gone: @escaping @Sendable (LinkLoss) -> Void)
 
   /// Adds what other sources know of a loss, at once or a little later; the descriptor is closed already.
-  func explain(_ loss: LinkLoss, then report: @escaping @Sendable (LinkLoss) -> Void)
+  ///
+  /// `hasReceived` says whether anything ever arrived on it.
+  func explain(_ loss: LinkLoss, hasReceived: Bool, then report: @escaping @Sendable (LinkLoss) -> Void)
 }

@@ -284,7 +284,7 @@ final class SeqPacketPort: DescriptorHandler, SecurableSocket {
     if let sendError { loss = LinkLoss.socket(sendError, call: .send).adding(loss.evidence) }
     let wasRaised = waitsForSecurity
     if let ending {
-      ending.explain(loss) { self.finish(wasRaised ? $0.whileEncrypting : $0) }
+      ending.explain(loss, hasReceived: hasReceived) { self.finish(wasRaised ? $0.whileEncrypting : $0) }
     } else {
       finish(loss)
     }

@@ -43,13 +43,24 @@ extension SessionStateMachine {
     return record.id
   }
 
-  /// Says what a loss means, and takes down what later losses need to know of it.
-  mutating func judge(_ loss: LinkLoss, at moment: LinkMoment, now: MonotonicInstant) -> Diagnosis.Finding {
+  /// What a loss of the link in use will be said to mean; nothing is taken down yet.
+  package func reading(of loss: LinkLoss, now: MonotonicInstant) -> DisconnectReason {
+    let moment: LinkMoment = isPreparing ? .preparing : .ready
+    return Diagnosis.diagnose(loss, at: moment, history: facts(now: now), table: table).reason
+  }
+
+  private func facts(now: MonotonicInstant) -> DiagnosisHistory {
     var facts = history
     facts.wasEverReady = wasEverReady
     facts.encryptedFor = encryptedSince.map { $0.duration(to: now) }
     facts.protectedFor = protectedSince.map { $0.duration(to: now) }
     if let expectation, expectation.until > now { facts.expectation = expectation.reason }
+    return facts
+  }
+
+  /// Says what a loss means, and takes down what later losses need to know of it.
+  mutating func judge(_ loss: LinkLoss, at moment: LinkMoment, now: MonotonicInstant) -> Diagnosis.Finding {
+    let facts = facts(now: now)
     let finding = Diagnosis.diagnose(loss, at: moment, history: facts, table: table)
     if finding.reason != .requested { remember(finding, facts) }
     history.wasEncryptionAsked = false

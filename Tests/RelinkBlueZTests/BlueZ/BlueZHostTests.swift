@@ -88,6 +88,29 @@ struct BlueZHostTests {
     #expect(counts.deviceCount == 0)
   }
 
+  /// The kernel tells everybody of a disconnection but who asked for it.
+  @Test func aLinkWhoseEndIsNeverToldDoesNotHideTheNextOnes() {
+    var counts = LinkCounts()
+    for _ in 0..<3 {
+      counts.connected(Self.one, isOurs: Self.all)
+      #expect(counts.owesEnd(of: Self.one))
+      #expect(counts.takeEnd(of: Self.one) == nil)
+    }
+    counts.disconnected(Self.one, .remote)
+    #expect(!counts.owesEnd(of: Self.one))
+    #expect(counts.takeEnd(of: Self.one) == LinkCounts.End(reason: .remote, isForSleep: false))
+  }
+
+  @Test func aLinkThatEndsOnTheWayToSleepSaysSo() {
+    var counts = LinkCounts()
+    counts.connected(Self.one, isOurs: Self.all)
+    counts.disconnected(Self.one, .localHostSuspend)
+    #expect(counts.takeEnd(of: Self.one)?.isForSleep == true)
+    counts.connected(Self.one, isOurs: Self.all)
+    counts.disconnected(Self.one, ManagementDisconnectReason(rawValue: 0x15), isForSleep: true)
+    #expect(counts.takeEnd(of: Self.one)?.isForSleep == true)
+  }
+
   @Test func aDeviceThatIsNoLongerOursIsForgotten() {
     var counts = LinkCounts()
     for value in UInt64(1)...1_000 {
@@ -102,43 +125,25 @@ struct BlueZHostTests {
     counts.disconnected(Self.one, .remote)
     counts.connected(Self.one, isOurs: { _ in false })
     counts.disconnected(Self.one, .connectionTimeout)
-    #expect(counts.takeReason(for: Self.one) == nil)
+    #expect(counts.takeEnd(of: Self.one) == nil)
   }
 
   private static let all: @Sendable (BluetoothAddress) -> Bool = { _ in true }
 
   @Test func theReasonOfALinkIsToldOnceAndNeverForTheNextOne() {
     var counts = LinkCounts()
-    #expect(counts.takeReason(for: Self.one) == nil)
+    #expect(counts.takeEnd(of: Self.one) == nil)
     counts.connected(Self.one, isOurs: Self.all)
-    #expect(counts.takeReason(for: Self.one) == nil, "it is still there")
+    #expect(counts.takeEnd(of: Self.one) == nil, "it is still there")
     counts.disconnected(Self.one, .remote)
     counts.disconnected(Self.two, .connectionTimeout)
-    #expect(counts.takeReason(for: Self.one) == .remote)
-    #expect(counts.takeReason(for: Self.one) == nil)
-    #expect(counts.takeReason(for: Self.two) == nil, "a link from before we listened")
+    #expect(counts.takeEnd(of: Self.one)?.reason == .remote)
+    #expect(counts.takeEnd(of: Self.one) == nil)
+    #expect(counts.takeEnd(of: Self.two) == nil, "a link from before we listened")
     counts.connected(Self.one, isOurs: Self.all)
     counts.disconnected(Self.one, .remote)
     counts.connected(Self.one, isOurs: Self.all)
-    #expect(counts.takeReason(for: Self.one) == nil, "that was the link before")
-  }
-
-  @Test func everyManagementReasonHasAReadingOrNone() {
-    let readings = (UInt8(0)...255).map { BlueZHost.reading(of: ManagementDisconnectReason(rawValue: $0)) }
-    #expect(
-      Array(readings.prefix(6)) == [
-        nil, .supervisionTimeout, .localHostTerminated, .remoteUserTerminated, .authenticationFailure,
-        .localHostTerminated,
-      ])
-    #expect(readings.dropFirst(6).allSatisfy { $0 == nil })
-  }
-
-  @Test func withoutAnAdapterEveryLossIsTheAdapters() {
-    let loss = LinkLoss(.remoteUserTerminated, evidence: [.system(ECONNRESET, call: .receive)])
-    #expect(loss.with(.on) == loss)
-    #expect(loss.with(.off) == LinkLoss(.adapterOff, evidence: loss.evidence))
-    #expect(loss.with(.missing) == LinkLoss(.adapterMissing, evidence: loss.evidence))
-    #expect(LinkLoss(.requested).with(.off) == LinkLoss(.requested))
+    #expect(counts.takeEnd(of: Self.one) == nil, "that was the link before")
   }
 
   // MARK: No Bluetooth

@@ -9,9 +9,10 @@ struct L2CAPDialStateMachineTests {
 
   private func at(_ span: Duration) -> MonotonicInstant { Self.start.advanced(by: span) }
 
-  /// The reason of a failure, which is the last of the actions.
+  /// What a session makes of a failure, which is the last of the actions.
   private func failure(_ actions: [L2CAPDialStateMachine.Action]) -> DisconnectReason? {
-    if case .failed(let loss)? = actions.last { loss.reason } else { nil }
+    guard case .failed(let loss)? = actions.last else { return nil }
+    return Diagnosis.diagnose(loss, at: .dialling).reason
   }
 
   /// A dial whose connect is pending in the kernel.
@@ -64,6 +65,21 @@ struct L2CAPDialStateMachineTests {
     var machine = L2CAPDialStateMachine(deadline: nil)
     _ = machine.started()
     #expect(machine.looked(.alive, now: at(.zero)) == [.connect])
+    let actions = machine.connectReturned(EBUSY, link: .alive, armedAt: at(.zero), now: at(.zero))
+    #expect(actions.first == .closeSocket)
+    guard case .failed(let loss)? = actions.last else { return #expect(Bool(false), "it goes on") }
+    #expect(loss.reason == .channelInUse)
+    #expect(loss.evidence.last == .system(EBUSY, call: .connect))
+    guard case .observation(let advice)? = loss.evidence.first else {
+      return #expect(Bool(false), "no advice")
+    }
+    #expect(advice.contains("disconnect it there"))
+  }
+
+  @Test func aRadioThatMakesAnotherLinkIsBusy() {
+    var machine = L2CAPDialStateMachine(deadline: nil)
+    _ = machine.started()
+    _ = machine.looked(.none, now: at(.zero))
     let busy = LinkLoss(.busy, evidence: [.system(EBUSY, call: .connect)])
     #expect(
       machine.connectReturned(EBUSY, armedAt: at(.zero), now: at(.zero)) == [.closeSocket, .failed(busy)])
@@ -76,12 +92,12 @@ struct L2CAPDialStateMachineTests {
     #expect(machine.looked(.alive, now: at(.milliseconds(50))) == [.setTimer(at(.milliseconds(52)))])
   }
 
-  @Test func aLinkThatDoesNotEndIsBusy() {
+  @Test func aLinkThatDoesNotEndIsNamed() {
     var machine = L2CAPDialStateMachine(deadline: nil)
     _ = machine.started()
     _ = machine.looked(.ending, now: at(.zero))
     #expect(machine.looked(.ending, now: at(.seconds(35))).count == 1)
-    #expect(failure(machine.looked(.ending, now: at(.seconds(36)))) == .busy)
+    #expect(failure(machine.looked(.ending, now: at(.seconds(36)))) == .phantomLink)
     #expect(machine.timerFired(now: at(.seconds(37))) == [])
   }
 
@@ -136,28 +152,58 @@ struct L2CAPDialStateMachineTests {
 
   @Test(arguments: [
     (EBUSY, DisconnectReason.busy), (EHOSTUNREACH, .adapterOff), (EAFNOSUPPORT, .adapterMissing),
-    (EPERM, .notPermitted),
+    (EPERM, .notPermitted), (EMLINK, .outOfSlots),
   ])
   func aConnectThatIsRefusedAtOnceFails(error: Int32, reason: DisconnectReason) {
     var machine = L2CAPDialStateMachine(deadline: nil)
     _ = machine.started()
     _ = machine.looked(.none, now: at(.zero))
-    let loss = LinkLoss(reason, evidence: [.system(error, call: .connect)])
-    #expect(
-      machine.connectReturned(error, armedAt: at(.zero), now: at(.zero)) == [.closeSocket, .failed(loss)])
+    let actions = machine.connectReturned(error, armedAt: at(.zero), now: at(.zero))
+    #expect(actions.first == .closeSocket)
+    #expect(failure(actions) == reason)
+    guard case .failed(let loss)? = actions.last else { return }
+    #expect(loss.evidence == [.system(error, call: .connect)])
   }
 
   @Test func refusedMeansAbsentOnlyAfterTheKernelsTime() {
     var early = armed()
-    let refused = LinkLoss(.refused, evidence: [.system(ECONNREFUSED, call: .pendingError)])
-    #expect(
-      early.becameWritable(error: ECONNREFUSED, now: at(.seconds(2)))
-        == [.cancelTimer, .closeSocket, .failed(refused)])
+    let refused = LinkLoss(.unknown, evidence: [.system(ECONNREFUSED, call: .pendingError)])
+    let actions = early.becameWritable(error: ECONNREFUSED, now: at(.seconds(2)))
+    #expect(actions == [.cancelTimer, .closeSocket, .failed(refused)])
+    #expect(failure(actions) == .refused)
     var late = armed(limit: .seconds(60))
     let absent = LinkLoss(.notFound, evidence: [.system(ECONNREFUSED, call: .pendingError)])
     #expect(
       late.becameWritable(error: ECONNREFUSED, now: at(.seconds(60)))
         == [.cancelTimer, .closeSocket, .failed(absent)])
+  }
+
+  @Test func aDialEndsWithItsAdapterWhereverItIs() {
+    var looking = L2CAPDialStateMachine(deadline: nil)
+    _ = looking.started()
+    var waiting = L2CAPDialStateMachine(deadline: nil)
+    _ = waiting.looked(.ending, now: at(.zero))
+    for var machine in [looking, waiting, armed()] {
+      let actions = machine.adapterWentAway()
+      #expect(actions.dropLast() == [.cancelTimer, .closeSocket])
+      #expect(failure(actions) == .adapterOff)
+      #expect(machine.adapterWentAway() == [])
+      #expect(machine.cancelled() == [])
+      #expect(machine.becameWritable(error: ECONNABORTED, now: at(.seconds(1))) == [])
+    }
+  }
+
+  @Test func aDeviceUnderTheOtherTypeOfItsAddressEndsTheDialWithItsName() throws {
+    let device = try #require(DeviceID("C0:DE:00:00:00:01/public").flatMap(DeviceAddress.init))
+    var machine = armed()
+    let actions = machine.heardUnderOtherType(device.other)
+    #expect(actions.dropLast() == [.cancelTimer, .parkSocket])
+    guard case .failed(let loss)? = actions.last else { return #expect(Bool(false), "it goes on") }
+    #expect(loss.reason == .wrongAddressType)
+    #expect(loss.evidence.description.contains("C0:DE:00:00:00:01/random"))
+    #expect(machine.heardUnderOtherType(device.other) == [])
+    var looking = L2CAPDialStateMachine(deadline: nil)
+    #expect(looking.heardUnderOtherType(device.other) == [], "nothing is armed")
   }
 
   @Test func aCancelledDialFailsOnceWhereverItIs() {

@@ -27,7 +27,7 @@ import Testing
       _ = far.receive()
       far.close()
       let end = await rig.recorder.first(3).last
-      let loss = LinkLoss(.remoteUserTerminated, evidence: [.endOfFile])
+      let loss = LinkLoss(.unknown, evidence: [.endOfFile])
       #expect(end == .closed(loss, inDoubt: [RequestID(rawValue: 8)]))
     }
   }
@@ -247,7 +247,7 @@ import Testing
         Issue.record("the link was not lost")
         return
       }
-      #expect(loss.reason == .remoteUserTerminated)
+      #expect(Diagnosis.diagnose(loss, at: .ready).reason == .remoteUserTerminated)
       _ = try await rig.dial(7, limit: .milliseconds(10))
       guard case .attemptFailed(_, let absence) = await rig.recorder.first(18).last else {
         Issue.record("a device that is gone was found")

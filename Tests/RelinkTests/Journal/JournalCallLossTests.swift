@@ -15,7 +15,7 @@ import Testing
       case .localDisconnect: .requested
       case .supervisionTimeout: .supervisionTimeout
       case .adapterOff: .adapterOff
-      case .endOfFile: .unknown
+      case .endOfFile: .remoteUserTerminated
       }
     }
 

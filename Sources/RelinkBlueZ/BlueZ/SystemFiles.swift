@@ -1,0 +1,75 @@
+internal import Glibc
+
+/// The switches of this machine that forbid radios (rfkill), as `/sys/class/rfkill` shows them; read in memory, without
+/// waiting.
+struct AdapterSwitches: Sendable {
+  static let system = AdapterSwitches(root: "/sys/class/rfkill")
+
+  let root: String
+
+  /// Whether the adapter of this number is blocked, by its own switch or, where it has none, by one for all Bluetooth.
+  func isBlocked(_ adapter: UInt16) -> Bool {
+    let switches = bluetooth
+    let own = switches.filter { $0.name == "hci\(adapter)" }
+    return (own.isEmpty ? switches : own).contains(where: \.isBlocked)
+  }
+
+  private var bluetooth: [(name: String, isBlocked: Bool)] {
+    entries(of: root).compactMap { entry in
+      let folder = "\(root)/\(entry)"
+      guard firstLine(of: "\(folder)/type") == "bluetooth" else { return nil }
+      let isBlocked = ["soft", "hard"].contains { firstLine(of: "\(folder)/\($0)") == "1" }
+      return (firstLine(of: "\(folder)/name") ?? "", isBlocked)
+    }
+  }
+}
+
+/// The processes of the system, as `/proc` shows them.
+struct SystemProcesses: Sendable {
+  static let system = SystemProcesses(root: "/proc")
+
+  let root: String
+
+  /// The number of bluetoothd's process, or that there is none; nil where nobody can tell.
+  ///
+  /// It looks at every process: not for the loop.
+  func findDaemon() -> DaemonSight? {
+    let numbers = entries(of: root).compactMap { Int32($0) }
+    if numbers.isEmpty { return nil }
+    return numbers.first(where: isDaemon).map { .running($0) } ?? .absent
+  }
+
+  /// Whether bluetoothd still has that process; one read in memory.
+  func isDaemon(_ process: Int32) -> Bool { firstLine(of: "\(root)/\(process)/comm") == "bluetoothd" }
+}
+
+/// What a look at the processes shows of bluetoothd.
+enum DaemonSight: Equatable, Sendable {
+  case running(Int32)
+  case absent
+}
+
+/// The names in a folder, without those that begin with a dot; none where it cannot be read.
+private func entries(of folder: String) -> [String] {
+  guard let stream = opendir(folder) else { return [] }
+  defer { closedir(stream) }
+  var names: [String] = []
+  while let entry = readdir(stream) {
+    let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+      pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+    }
+    if !name.hasPrefix(".") { names.append(name) }
+  }
+  return names
+}
+
+/// The first line of a small file, at most 64 bytes of it.
+private func firstLine(of path: String) -> String? {
+  let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+  guard descriptor >= 0 else { return nil }
+  defer { close(descriptor) }
+  var bytes = [UInt8](repeating: 0, count: 64)
+  let count = read(descriptor, &bytes, bytes.count)
+  guard count > 0 else { return nil }
+  return String(decoding: bytes.prefix(count).prefix { $0 != 0x0A }, as: UTF8.self)
+}
