@@ -101,6 +101,14 @@ class Air(LocalLink):
             for connection in controller.le_connections.values():
                 connection.dead = True
 
+    def drop(self, controller):
+        """A controller has no links any more and tells nobody; the other ends of them time out."""
+        controller.le_connections.clear()
+        for other in self.controllers:
+            if other is not controller:
+                for connection in list(other.le_connections.values()):
+                    other.on_le_disconnected(connection, Status.CONNECTION_TIMEOUT_ERROR)
+
     def lose(self, reason):
         """Both controllers report the loss of every link with an HCI reason; how many links that were."""
         lost = 0

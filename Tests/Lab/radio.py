@@ -31,6 +31,10 @@ for the request that executes prepared writes.
   protect 05|0f                    the ATT error of `protected` on a link that is not encrypted
   remember PATH                    goes on from what was applied before the radio ended, and keeps that file
   handles                          the handle of each characteristic's value
+  power 0|1|cycle | setup          the host's adapter off, on, off and on at once | made ready as at the start
+  unplug | plug [behind]           the host's controller goes | comes back, behind another one under another number
+  block 0|1 | sleep 0|1            rfkill for Bluetooth | the host is going to sleep, as the kernel of the adapter sees it
+  forget                           the host's controller forgets its links without a word, and the peripheral loses them
   quit
 """
 import asyncio
@@ -47,16 +51,63 @@ from peripheral import ADDRESS, NAMES, SERVICE, Cut, Peripheral, uuid
 
 INTERVAL_MS = 20
 HOST_ADDRESS = '02:52:45:4C:4B:01'
+OTHER_ADDRESS = '02:52:45:4C:4B:99'
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+async def run(*words):
+    """Runs a program that needs this one's answers meanwhile."""
+    process = await asyncio.create_subprocess_exec(*words)
+    if status := await process.wait():
+        raise ValueError(f'{" ".join(words)} ended with status {status}')
+
+
+class Wire:
+    """The way to the host. What a controller says while its adapter is off is lost, and ends nothing.
+
+    The kernel refuses it with an error, after which a pipe of asyncio closes itself, and the controller would be gone.
+    """
+
+    def __init__(self, transport):
+        self.descriptor = transport.sink.transport.get_extra_info('pipe').fileno()
+
+    def on_packet(self, packet):
+        try:
+            os.write(self.descriptor, packet)
+        except OSError as error:
+            logging.info('the host took no packet: %s', error)
 
 
 class Radio:
-    def __init__(self, transport):
+    def __init__(self):
         self.air = Air()
-        self.host_side = LabController(
-            'host', host_source=transport.source, host_sink=transport.sink, link=self.air,
-            public_address=HOST_ADDRESS)
+        self.host_side = self.other_side = None
+        self.transports = []
         self.peripheral = Peripheral(self.air, LabController('peripheral', link=self.air), INTERVAL_MS)
         self.ended = asyncio.Event()
+
+    async def plug(self, behind=False):
+        """The host gets a controller; with another one before it, which takes the first free number."""
+        if behind:
+            self.other_side = await self.controller('other', Air(), OTHER_ADDRESS)
+            await asyncio.sleep(1)
+        self.host_side = await self.controller('host', self.air, HOST_ADDRESS)
+
+    async def controller(self, name, link, address):
+        transport = await open_transport('vhci')
+        self.transports.append(transport)
+        return LabController(
+            name, host_source=transport.source, host_sink=Wire(transport), link=link, public_address=address)
+
+    async def unplug(self):
+        """Every controller of the host goes, and with it the links that it had."""
+        if self.host_side:
+            self.air.drop(self.host_side)
+            self.air.remove_controller(self.host_side)
+        self.host_side = self.other_side = None
+        transports, self.transports = self.transports, []
+        for transport in transports:
+            await transport.close()
 
     def name(self, rest):
         match rest:
@@ -178,6 +229,28 @@ class Radio:
                     'handles': {name: c.handle for name, c in p.characteristics.items()},
                     'uuids': {name: uuid(number) for name, number in NAMES.items()},
                 }
+            case ['power', '0' | '1' | 'cycle'] | ['setup']:
+                await run(sys.executable, f'{HERE}/adapter.py', *words)
+                return {}
+            case ['unplug']:
+                await self.unplug()
+                return {}
+            case ['plug', *rest] if rest in ([], ['behind']):
+                await self.plug(behind=bool(rest))
+                return {}
+            case ['block', '0' | '1' as on]:
+                await run('sh', '-c', f"""
+                    for switch in /sys/class/rfkill/*; do
+                      if [ "$(cat $switch/type)" = bluetooth ]; then echo {on} > $switch/soft; fi
+                    done""")
+                return {}
+            case ['sleep', '0' | '1' as on]:
+                word = 'Y' if on == '1' else 'N'
+                await run('sh', '-c', f'echo {word} > $(ls /sys/kernel/debug/bluetooth/hci*/force_suspend)')
+                return {}
+            case ['forget']:
+                self.air.drop(self.host_side)
+                return {}
             case ['quit']:
                 self.ended.set()
                 return {}
@@ -204,8 +277,9 @@ class Radio:
 
 
 async def main(path):
-    async with await open_transport('vhci') as transport:
-        radio = Radio(transport)
+    radio = Radio()
+    await radio.plug()
+    try:
         await radio.peripheral.start()
         stream = asyncio.create_task(radio.peripheral.run_stream())
         if os.path.exists(path):
@@ -214,6 +288,8 @@ async def main(path):
             print('ready', flush=True)
             await radio.ended.wait()
         stream.cancel()
+    finally:
+        await radio.unplug()
 
 
 if __name__ == '__main__':

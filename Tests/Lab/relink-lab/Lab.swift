@@ -18,14 +18,23 @@ struct Lab: Sendable {
     radio = try RadioControl(path: path)
     loop = try RadioLoop.shared()
     // What the kernel offers without any privilege, on a socket that was opened with all of them.
-    if !Lab.options.isEmpty, setgid(65534) != 0 || setuid(65534) != 0 {
+    if Lab.options.contains("--unprivileged"), setgid(65534) != 0 || setuid(65534) != 0 {
       throw LabFailure("the privileges could not be given up: error \(errno)")
     }
-    transport = try BlueZTransport(adapter: .index(0), on: loop)
+    let power = Lab.options.contains("--keep-on") ? AdapterPower.keepOn : .asFound
+    transport = try BlueZTransport(adapter: .index(0), sources: Lab.sources, adapterPower: power, on: loop)
   }
 
   /// What is passed on to a child.
-  static let options = CommandLine.arguments.contains("--unprivileged") ? ["--unprivileged"] : []
+  static let options = CommandLine.arguments.filter { $0.hasPrefix("--") }
+
+  /// Where the transport learns why a link ended: everywhere, or less by option.
+  private static var sources: BlueZSources {
+    var sources = BlueZSources.all
+    if options.contains("--without-controller") { sources.remove(.controller) }
+    if options.contains("--without-management") { sources.remove(.management) }
+    return sources
+  }
 
   static func environment(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }

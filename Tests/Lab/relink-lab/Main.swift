@@ -4,9 +4,11 @@ internal import Glibc
 @main
 enum Main {
   private static let usage = """
-    usage: relink-lab losses|crossing|killing|silence|abandonment|contract|in-doubt [N] [--unprivileged]
+    usage: relink-lab losses|crossing|killing|silence|abandonment|contract|in-doubt|reasons [N] [OPTION…]
            relink-lab pairing [beside-daemon] [--unprivileged]
+           relink-lab adapter-life|beside-bluetoothd [PART…] [OPTION…]
            relink-lab journal FOLDER LEDGER [last]
+    options: --unprivileged, --without-controller, --without-management, --keep-on
     """
 
   static func main() async {
@@ -39,10 +41,20 @@ enum Main {
       return try await InDoubt(lab).run()
     case "pairing":
       let part: PairingScenario.Part =
-        if !Lab.options.isEmpty { .unprivileged } else if words.dropFirst().first == "beside-daemon" {
+        if Lab.options.contains("--unprivileged") {
+          .unprivileged
+        } else if words.dropFirst().first == "beside-daemon" {
           .besideDaemon
-        } else { .alone }
+        } else {
+          .alone
+        }
       return try await PairingScenario(lab).run(part)
+    case "reasons":
+      return try await Reasons(lab).run()
+    case "adapter-life":
+      return try await AdapterLife(lab, parts: Array(words.dropFirst())).run()
+    case "beside-bluetoothd":
+      return try await BesideDaemon(lab, parts: Array(words.dropFirst())).run()
     case "journal" where words.count > 2:
       return try await PowerLoss(lab, folder: words[1], ledger: words[2]).run(isLast: words.count > 3)
     case "victim":

@@ -7,6 +7,7 @@
 #   check WHAT COMMAND…    counts a pass if COMMAND succeeds, a failure otherwise
 #   equal WHAT IS WANTED   counts a pass if both are the same
 #   judge SECONDS WORD…    run relink-lab, which prints `ok …` and `FAILED …` lines of its own, and count them
+#   judge_as COMMAND SECONDS WORD…   the same below a command that changes who runs it, in words: "setpriv --reuid 65534"
 #   summary                print "N passed, M failed" and exit accordingly
 # After lab_start, RELINK_LAB_CONTROL is the control socket and RELINK_LAB_PEER the peripheral's address (random).
 
@@ -69,8 +70,12 @@ equal() {
 }
 
 judge() {
-  local line status=1 seconds=$1
-  shift
+  judge_as '' "$@"
+}
+
+judge_as() {
+  local line status=1 who=$1 seconds=$2
+  shift 2
   while IFS= read -r line; do
     case $line in
       'ok '*) lab_passed=$((lab_passed + 1)) ;;
@@ -81,7 +86,7 @@ judge() {
         ;;
     esac
     echo "$line"
-  done < <(timeout "$seconds" "$RELINK_LAB_BINARY" "$@" 2>&1; echo "exit status $?")
+  done < <(timeout "$seconds" $who "$RELINK_LAB_BINARY" "$@" 2>&1; echo "exit status $?")
   # A crash, or a hang that was ended, prints no line of its own.
   check "relink-lab $* came to its end" test "$status" -le 1
 }
