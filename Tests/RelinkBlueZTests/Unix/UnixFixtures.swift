@@ -117,6 +117,9 @@ final class PythonPeripheral {
   init() throws {
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     process.arguments = ["python3", "-c", Self.script, path]
+    // It would keep the output of tests that crashed open, and whoever reads that waiting.
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
     try process.run()
   }
 
