@@ -9,6 +9,7 @@ struct BlueZOptions: Sendable {
   var bonds: (any BondStore)?
   var sources = BlueZSources.all
   var power = AdapterPower.asFound
+  var bluetoothd = BluetoothdPresence.detected
   var switches = AdapterSwitches.system
   var processes = SystemProcesses.system
 }
@@ -341,8 +342,12 @@ final class BlueZHost {
       adapters: { [weak self] in self?.adapters ?? [] },
       adapterOfLink: { [weak self] in self?.adapter(ofLinkTo: $0) },
       mayManage: { [weak self] in self?.mayEndLinks ?? false },
-      isDaemonRunning: { [processes = options.processes] in
-        if case .running = processes.findDaemon() { true } else { false }
+      isDaemonRunning: { [presence = options.bluetoothd, processes = options.processes] in
+        switch presence {
+        case .detected: processes.findDaemon() != .absent
+        case .running: true
+        case .absent: false
+        }
       },
       send: { [weak self] in self?.management?.send($0, to: $1) },
       seen: { [weak self] device, other, evidence in

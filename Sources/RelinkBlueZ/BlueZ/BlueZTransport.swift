@@ -21,14 +21,16 @@ public final class BlueZTransport: Transport {
   ///     bluetoothd runs, which keeps its own.
   ///   - sources: Where it learns why a link ended.
   ///   - adapterPower: What it does about an adapter that is off.
+  ///   - bluetoothd: Whether bluetoothd runs, where that cannot be looked up.
   /// - Throws: `adapterUnavailable` when the system has no Bluetooth sockets or no adapter of that number; `system`
   ///   when the loop could not be made.
   public convenience init(
     adapter: AdapterSelection = .any, bonds: (any BondStore)? = nil, sources: BlueZSources = .all,
-    adapterPower: AdapterPower = .asFound
+    adapterPower: AdapterPower = .asFound, bluetoothd: BluetoothdPresence = .detected
   ) throws(RelinkError) {
     try self.init(
-      adapter: adapter, bonds: bonds, sources: sources, adapterPower: adapterPower, on: RadioLoop.shared())
+      adapter: adapter, bonds: bonds, sources: sources, adapterPower: adapterPower, bluetoothd: bluetoothd,
+      on: RadioLoop.shared())
   }
 
   /// Makes a transport on a loop.
@@ -39,13 +41,15 @@ public final class BlueZTransport: Transport {
   ///     bluetoothd runs, which keeps its own.
   ///   - sources: Where it learns why a link ended.
   ///   - adapterPower: What it does about an adapter that is off.
+  ///   - bluetoothd: Whether bluetoothd runs, where that cannot be looked up.
   ///   - loop: Where the transport and each session over it run.
   /// - Throws: `adapterUnavailable` when the system has no Bluetooth sockets or no adapter of that number.
   public init(
     adapter: AdapterSelection = .any, bonds: (any BondStore)? = nil, sources: BlueZSources = .all,
-    adapterPower: AdapterPower = .asFound, on loop: RadioLoop
+    adapterPower: AdapterPower = .asFound, bluetoothd: BluetoothdPresence = .detected, on loop: RadioLoop
   ) throws(RelinkError) {
-    host = try BlueZHost(adapter, BlueZOptions(bonds: bonds, sources: sources, power: adapterPower), on: loop)
+    let options = BlueZOptions(bonds: bonds, sources: sources, power: adapterPower, bluetoothd: bluetoothd)
+    host = try BlueZHost(adapter, options, on: loop)
     loop.post { [host] in host.start() }
   }
 

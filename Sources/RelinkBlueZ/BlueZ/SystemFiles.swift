@@ -35,8 +35,16 @@ struct SystemProcesses: Sendable {
   /// It looks at every process: not for the loop.
   func findDaemon() -> DaemonSight? {
     let numbers = entries(of: root).compactMap { Int32($0) }
-    if numbers.isEmpty { return nil }
-    return numbers.first(where: isDaemon).map { .running($0) } ?? .absent
+    if let process = numbers.first(where: isDaemon) { return .running(process) }
+    return showsWholeHost ? .absent : nil
+  }
+
+  /// Whether no process of the host is hidden: by a namespace of our own, or by the way `/proc` is mounted.
+  ///
+  /// The namespace that the host begins with has a number of its own (PROC_PID_INIT_INO in the kernel's
+  /// include/linux/proc_ns.h).
+  private var showsWholeHost: Bool {
+    target(of: "\(root)/self/ns/pid") == "pid:[4026531836]" && firstLine(of: "\(root)/1/comm") != nil
   }
 
   /// Whether bluetoothd still has that process; one read in memory.
@@ -61,6 +69,16 @@ private func entries(of folder: String) -> [String] {
     if !name.hasPrefix(".") { names.append(name) }
   }
   return names
+}
+
+/// What a symbolic link says.
+private func target(of path: String) -> String? {
+  withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
+    guard let start = buffer.baseAddress else { return nil }
+    let length = readlink(path, start, buffer.count)
+    guard length >= 0 else { return nil }
+    return String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
 }
 
 /// The first line of a small file, at most 64 bytes of it.

@@ -173,6 +173,8 @@ extension DiagnosisTable {
     case 16, 114:
       Row(.busy, .retryConnection, .medium, "The radio makes another connection, or refuses for now.")
     case 31: Row(.outOfSlots, .retryConnection, .medium, "The controller has no room for one more link.")
+    case 132:
+      Row(.adapterBlocked, .waitForAdapter, .high, "A switch of this machine (rfkill) forbids the radio.")
     case 113, 100, 101:
       Row(.adapterOff, .waitForAdapter, .high, "No adapter that is on has a way to the device.")
     case 19, 6, 97, 93, 99: Row(.adapterMissing, .waitForAdapter, .medium)

@@ -75,7 +75,7 @@ import Testing
     (107, .failedToEstablish), (16, .busy), (114, .busy), (31, .outOfSlots), (113, .adapterOff),
     (101, .adapterOff), (19, .adapterMissing), (97, .adapterMissing), (93, .adapterMissing),
     (1, .notPermitted),
-    (104, .remoteUserTerminated), (13, .authenticationFailure),
+    (132, .adapterBlocked), (104, .remoteUserTerminated), (13, .authenticationFailure),
   ])
   func anErrorOfAConnectIsReadAs(_ number: Int32, _ reason: DisconnectReason) {
     #expect(DiagnosisTable.standard.row(for: .dial(number), at: .dialling).reason == reason)
