@@ -174,7 +174,7 @@ extension DeviceSession {
     guard let current = machine.currentLink, !machine.isPreparing else { return }
     let now = executor.timestamp()
     let lost = operations.linkLost(
-      current.generation, reason: loss.reason, evidence: loss.evidence,
+      current.generation, reason: machine.reading(of: loss, now: now.monotonic), evidence: loss.evidence,
       inDoubt: operations.outstandingRequests(), isGone: false, now: now)
     perform(
       machine.linkGivenUp(

@@ -82,7 +82,9 @@ public enum Diagnosis {
     if loss.reason != .unknown { return known(loss) }
     let rows = keys.map { (key: $0, row: table.row(for: $0, at: moment)) }
     let ranked = rows.filter { $0.row.reason != .unknown }.sorted { $0.key.rank < $1.key.rank }
-    guard let best = ranked.first else {
+    // What the controller says and nobody can read is not made clearer by a number into which it was folded.
+    let isUnread = rows.contains { $0.key.isController && $0.row.reason == .unknown }
+    guard let best = ranked.first, !(isUnread && best.key.isFolded) else {
       return DiagnosisTable.Row(.unknown, .retryConnection, .low)
     }
     // Two sources that fold reasons and say the same are surer than one.
@@ -169,6 +171,17 @@ public enum Diagnosis {
 }
 
 extension DiagnosisTable.Key {
+  /// Whether it is the controller's own reason.
+  fileprivate var isController: Bool { if case .hci = self { true } else { false } }
+
+  /// Whether several reasons of the controller look the same in it.
+  fileprivate var isFolded: Bool {
+    switch self {
+    case .socket, .dial, .management, .endOfFile: true
+    case .hci, .encryption, .pairing, .att: false
+    }
+  }
+
   /// Which source is believed first: the exact ones, then those that fold several reasons into one.
   fileprivate var rank: Int {
     switch self {

@@ -64,6 +64,15 @@ import Testing
     #expect(diagnose([.encryption(.success), .hci(.connectionTimeout)]).reason == .supervisionTimeout)
   }
 
+  @Test func aNumberIntoWhichReasonsAreFoldedExplainsNoneThatCannotBeRead() {
+    let unread = Evidence.hci(HCIErrorCode(rawValue: 0xEE))
+    let evidence: [Evidence] = [unread, .management(0), .system(38, call: .receive)]
+    let finding = Diagnosis.diagnose(LinkLoss(.unknown, evidence: evidence), at: .ready)
+    #expect(finding.reason == .unknown)
+    #expect(finding.recovery == .retryConnection)
+    #expect(finding.confidence == .low)
+  }
+
   @Test func aNumberThatFoldsManyReasonsGivesWayToOneThatFoldsFew() {
     #expect(diagnose([.management(1), .system(38, call: .receive)]).reason == .supervisionTimeout)
     #expect(diagnose([.management(0), .system(110, call: .receive)]).reason == .supervisionTimeout)
