@@ -110,13 +110,16 @@ extension DeviceSession {
     guard let closure = configuration.pairing else {
       return responder(question == .consent ? .accept : .refuse)
     }
-    pairing?.cancel()
-    pairing = AppTask.run(on: executor) { responder(await closure(question)) }
+    endPairing()
+    let task = AppTask.run(on: executor) { responder(await closure(question)) }
+    pairing = AskedQuestion(task: task, responder: responder)
   }
 
   /// Nobody waits for the user's answer any more.
   func endPairing() {
-    pairing?.cancel()
+    pairing?.task.cancel()
+    // The link may live on for a while, and what the closure says by then must not pair it.
+    pairing?.responder(.refuse)
     pairing = nil
   }
 
@@ -149,6 +152,12 @@ extension DeviceSession {
 extension RelinkError {
   fileprivate static let noAnswer = RelinkError(
     .deadlineExceeded, "The host did not say within 10 s whether the bond is removed; ask for `bond` to see.")
+}
+
+/// A question of a pairing that the user is being asked.
+struct AskedQuestion {
+  var task: AppTask
+  var responder: PairingResponder
 }
 
 extension RecoveryAction {

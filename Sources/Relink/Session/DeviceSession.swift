@@ -43,7 +43,7 @@ public actor DeviceSession {
   var isOfferPosted = false
   var setup: AppTask?
   /// The question of a pairing that the user is being asked.
-  var pairing: AppTask?
+  var pairing: AskedQuestion?
   var services: [DiscoveredService] = []
 
   var waiters = KeyedList<OperationNumber, OperationWaiters>()
