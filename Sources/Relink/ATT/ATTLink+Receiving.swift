@@ -108,7 +108,9 @@ extension ATTLink {
     // Service Changed keeps its handle while a bond lasts (Vol 3 Part G 7.1), so that of the link before will do.
     guard let entry = (table ?? tables.table)?.entry(ofValue: handle) else { return valueDropped() }
     if entry.name.uuid == .serviceChanged { return tableChanged(affectedHandles(value)) }
-    guard table != nil, staleHandles?.contains(handle) != true else { return valueDropped() }
+    guard table != nil, staleHandles?.contains(handle) != true, !isRefused(handle) else {
+      return valueDropped()
+    }
     handler?.link(id, value: value, of: entry.name, receivedAt: now())
   }
 

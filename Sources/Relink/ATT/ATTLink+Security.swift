@@ -60,6 +60,12 @@ extension ATTLink {
     return true
   }
 
+  /// Whether the device has refused to notify this value, and was not asked again yet.
+  func isRefused(_ handle: UInt16) -> Bool {
+    guard case .setNotifying(let name, true) = setAside?.request else { return false }
+    return table?.valueHandle(of: name) == handle
+  }
+
   func askAgain() {
     guard let kept = setAside, kept.isDue, !isClosedHere else { return }
     setAside = nil

@@ -36,7 +36,7 @@ extension SessionStateMachine {
     case .preparing(var preparing):
       preparing.security = level
       state = .preparing(preparing)
-      guard preparing.phase == .securing else { return [.cancelTimer(.securing)] }
+      guard preparing.phase == .securing else { return raised(link, to: level, wanted, now: now) }
       guard level >= security.level else {
         if wanted < security.level { return secure(link, to: security.level, now: now) }
         let seen = Evidence.observation("the link is secured to \(level), and \(wanted) is asked for")
@@ -47,7 +47,7 @@ extension SessionStateMachine {
     case .ready(var ready):
       ready.readiness.security = level
       state = .ready(ready)
-      return [.cancelTimer(.securing)]
+      return raised(link, to: level, wanted, now: now)
     case .idle, .waiting, .dialling, .ended:
       return []
     }
@@ -70,6 +70,15 @@ extension SessionStateMachine {
   }
 
   // MARK: Parts
+
+  /// The device, or an operation, has what it asked for; where it has not, asking again would bring no more.
+  private mutating func raised(
+    _ link: LinkID, to level: SecurityLevel, _ wanted: SecurityLevel, now: MonotonicInstant
+  ) -> [Action] {
+    guard level < wanted else { return [.cancelTimer(.securing)] }
+    let seen = Evidence.observation("the link is secured to \(level), and \(wanted) is asked for")
+    return notSecured(link, LinkLoss(.pairingFailed, evidence: [seen]), now: now)
+  }
 
   /// Nobody waits for the security of the link any more.
   mutating func securingEnded() -> [Action] {

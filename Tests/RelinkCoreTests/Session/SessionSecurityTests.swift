@@ -39,6 +39,25 @@ import Testing
       .number(number), LinkLoss(.unknown, evidence: evidence), inDoubt: 0, now: .ms(milliseconds))
   }
 
+  @Test func aLinkThatIsSecuredToLessThanIsAskedForIsNotAskedAgain() {
+    var machine = machine(.asRequired)
+    _ = bringUp(&machine)
+    makeReady(&machine, at: 100)
+    #expect(
+      machine.securityNeeded(.authenticated, on: Self.link, now: .ms(200))
+        == [.setTimer(.securing, at: .ms(40_200)), .secure(Self.link, .authenticated, .bond)])
+    #expect(
+      machine.linkSecured(Self.link, to: .encrypted, now: .ms(300))
+        == [.cancelTimer(.securing), .declineSecurity(Self.link)])
+    let again = machine.securityNeeded(.authenticated, on: Self.link, now: .ms(400))
+    #expect(again == [.declineSecurity(Self.link)])
+    guard case .ready(let readiness) = machine.snapshot.state else {
+      Issue.record("not ready")
+      return
+    }
+    #expect(readiness.security == .encrypted)
+  }
+
   // MARK: Before ready
 
   @Test func aLinkIsSecuredAfterItsFirstAnswerAndBeforeAnythingElse() {

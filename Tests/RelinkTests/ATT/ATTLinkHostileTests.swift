@@ -154,7 +154,7 @@ private struct HostileRun {
         for id in open.subtracting(inDoubt) where !mayBeUndone.contains(id) && !isClosedHere {
           problem = "\(id) has no end"
         }
-      case .value, .tableChanged, .writable:
+      case .value, .tableChanged, .writable, .needs, .secured, .notSecured:
         if isClosedHere { problem = "\(delivery) after close" }
       case .wrong(let what): problem = what
       }
