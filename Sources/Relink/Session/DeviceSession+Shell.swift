@@ -39,6 +39,7 @@ extension DeviceSession {
     case .publish:
       break  // Done, with the others of its step.
     case .dial(let id):
+      if transport.existingLinks().contains(peer) { machine.linkListed(before: id) }
       attempts[id] = transport.dial(peer, attempt: id, options: DialOptions(limit: configuration.dialLimit))
     case .cancelAttempt(let id):
       attempts.removeValue(forKey: id)?.cancel()

@@ -125,9 +125,8 @@ extension SessionStateMachine {
       let info = record(
         judge(loss, at: .preparing, now: now), loss, generation: preparing.generation, willReconnect: false,
         inDoubt: inDoubt)
-      return [
-        .closeLink(preparing.link), .cancelTimer(.preparation), .publish(.attemptFailed(info)),
-      ] + securingEnded()
+      return [.closeLink(preparing.link)] + preparing.disarming + [.publish(.attemptFailed(info))]
+        + securingEnded()
     case .ready(let ready):
       closing.append(ready.link)
       let info = record(

@@ -10,19 +10,27 @@ extension SessionStateMachine {
     }
     switch state {
     case .dialling(let dialling) where attempt == dialling.id:
-      return adopt(link, as: dialling.info, capabilities: capabilities, now: now)
+      return adopt(
+        link, as: dialling.info, capabilities: capabilities, isSuspect: dialling.isListed, now: now)
     case .dialling(let dialling) where attempt == nil:
       retiring.append(dialling.id)
       return [.cancelAttempt(dialling.id)]
-        + adopt(link, as: dialling.info, capabilities: capabilities, now: now)
+        + adopt(link, as: dialling.info, capabilities: capabilities, isSuspect: true, now: now)
     case .waiting where attempt == nil && userAction == nil:
       let info = nextAttempt()
       return [.cancelTimer(.backoff), .publish(.connecting(info))]
-        + adopt(link, as: info, capabilities: capabilities, now: now)
+        + adopt(link, as: info, capabilities: capabilities, isSuspect: true, now: now)
     case .idle, .waiting, .dialling, .preparing, .ready, .ended:
       if attempt != nil { staleDeliveries += 1 }
       return refuse(link, now: now)
     }
+  }
+
+  /// The host lists a link to the device that this session does not use: a dial may get that one.
+  package mutating func linkListed(before attempt: AttemptID) {
+    guard case .dialling(var dialling) = state, dialling.id == attempt else { return }
+    dialling.isListed = true
+    state = .dialling(dialling)
   }
 
   /// A dial ended without a link.
@@ -53,7 +61,7 @@ extension SessionStateMachine {
     }
     switch state {
     case .preparing(let preparing) where preparing.link == link:
-      return [.cancelTimer(.preparation)] + securingEnded()
+      return preparing.disarming + securingEnded()
         + failed(loss, generation: preparing.generation, inDoubt: inDoubt, listened: nil, now: now)
     case .ready(let ready) where ready.link == link:
       return lost(ready, loss, inDoubt: inDoubt, now: now)
@@ -111,6 +119,11 @@ extension SessionStateMachine {
       return preparationFailed(on: preparing.link, LinkLoss(.preparationTimeout), inDoubt: 0, now: now)
     case .securing:
       return securingExpired(now: now)
+    case .validation:
+      guard case .preparing(let preparing) = state, preparing.isSuspect else { return [] }
+      let limit = stateSince.advanced(by: Self.validationLimit)
+      guard now >= limit else { return [.setTimer(.validation, at: limit)] }
+      return preparationFailed(on: preparing.link, LinkLoss(.transactionTimeout), inDoubt: 0, now: now)
     case .connect:
       let expired = waiters.filter { $0.deadline.map { $0 <= moment.bootTime } ?? false }.map(\.id)
       waiters.removeAll { expired.contains($0.id) }
@@ -133,7 +146,7 @@ extension SessionStateMachine {
   }
 
   private mutating func adopt(
-    _ link: LinkID, as info: AttemptInfo, capabilities: LinkTraits, now: MonotonicInstant
+    _ link: LinkID, as info: AttemptInfo, capabilities: LinkTraits, isSuspect: Bool, now: MonotonicInstant
   ) -> [Action] {
     lastGeneration += 1
     // Whatever was heard of the adapter before, it carries a link now.
@@ -143,6 +156,7 @@ extension SessionStateMachine {
     var preparing = Preparing(
       link: link, generation: generation, info: info, phase: phase, mtu: capabilities.mtu)
     preparing.isSecurable = capabilities.isSecurable
+    preparing.isSuspect = isSuspect
     securing = nil
     isSecurityDeclined = false
     encryptedSince = nil
@@ -153,21 +167,24 @@ extension SessionStateMachine {
       .adoptLink(link, generation), .setTimer(.preparation, at: now.advanced(by: policy.preparationLimit)),
     ]
     guard phase == .exchangingMTU else { return begun + secureOrDiscover(preparing, now: now) }
-    return begun + [.publish(.phase(phase)), .prepare(phase)]
+    let limit = now.advanced(by: Self.validationLimit)
+    return begun + (isSuspect ? [.setTimer(.validation, at: limit)] : [])
+      + [.publish(.phase(phase)), .prepare(phase)]
   }
 
   /// An attempt has failed: tells so and decides what comes next.
   mutating func failed(
     _ loss: LinkLoss, generation: Generation?, inDoubt: OpenOffers, listened: Duration?, now: MonotonicInstant
   ) -> [Action] {
+    let loss = validated(loss)
     let finding = judge(loss, at: generation == nil ? .dialling : .preparing, now: now)
     outage.lastReason = finding.reason
     let isAbsence = finding.reason == .notFound && (listened ?? .zero) >= Self.shortestAbsence
     if let state = finding.reason.adapterState {
       adapter = state
     } else if !isAbsence {
-      // That the radio had to do something else is not this device's failure.
-      if finding.reason != .busy { outage.failures += 1 }
+      // What the radio was busy with, or the host made up, is not this device's failure.
+      if ![.busy, .adapterStuck, .phantomLink].contains(finding.reason) { outage.failures += 1 }
       let delay: Duration
       if finding.reason == .setupFailed {
         setupStreak += 1
@@ -195,6 +212,14 @@ extension SessionStateMachine {
     if adapter != .on { actions += resumeAll(.adapterUnavailable(adapter)) }
     if let userAction { actions += resumeAll(.userActionNeeded(userAction)) }
     return actions
+  }
+
+  /// The same loss, where it is that of a link which the host only believed in.
+  private func validated(_ loss: LinkLoss) -> LinkLoss {
+    guard case .preparing(let preparing) = state, preparing.isSuspect, loss.reason == .transactionTimeout
+    else { return loss }
+    let seen = Evidence.observation("nothing was answered on a link that was there before it was dialled")
+    return LinkLoss(.phantomLink, evidence: [seen] + loss.evidence)
   }
 
   /// The link of a ready session is gone: tells so and decides what comes next.

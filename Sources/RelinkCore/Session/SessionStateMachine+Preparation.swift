@@ -15,7 +15,9 @@ extension SessionStateMachine {
   package mutating func mtuExchanged(_ mtu: Int, now: MonotonicInstant) -> [Action] {
     guard case .preparing(var preparing) = state, preparing.phase == .exchangingMTU else { return [] }
     preparing.mtu = mtu
-    return secureOrDiscover(preparing, now: now)
+    guard preparing.isSuspect else { return secureOrDiscover(preparing, now: now) }
+    preparing.isSuspect = false
+    return [.cancelTimer(.validation)] + secureOrDiscover(preparing, now: now)
   }
 
   /// The attribute table of the link is known: first, or again after it changed.
@@ -23,6 +25,7 @@ extension SessionStateMachine {
     switch state {
     case .preparing(var preparing) where preparing.phase == .discovering:
       preparing.tableChanged = changed
+      preparing.isSuspect = false
       return begin(.restoringSubscriptions, in: preparing)
     case .preparing(var preparing) where preparing.isRevalidating:
       preparing.isRevalidating = false
@@ -71,7 +74,7 @@ extension SessionStateMachine {
   ) -> [Action] {
     guard case .preparing(let preparing) = state, preparing.link == link else { return [] }
     closing.append(link)
-    return [.closeLink(link), .cancelTimer(.preparation)] + securingEnded()
+    return [.closeLink(link)] + preparing.disarming + securingEnded()
       + failed(loss, generation: preparing.generation, inDoubt: inDoubt, listened: nil, now: now)
   }
 

@@ -35,6 +35,8 @@ package struct SessionStateMachine: Sendable {
     var id: AttemptID
     var info: AttemptInfo
     var startedAt: MonotonicInstant
+    /// The host listed a link to the device before.
+    var isListed = false
   }
 
   /// What is known while a link is being made ready.
@@ -56,6 +58,13 @@ package struct SessionStateMachine: Sendable {
     /// The app's setup has ended well.
     var isSetUp = false
     var continuity: Continuity = .unknown
+    /// The host may have made this link up: it was there before it was dialled, and nothing was answered on it yet.
+    var isSuspect = false
+
+    /// What is done about its timers when it ends.
+    var disarming: [Action] {
+      [.cancelTimer(.preparation)] + (isSuspect ? [.cancelTimer(.validation)] : [])
+    }
   }
 
   /// What is known while the session can be used.
@@ -140,6 +149,10 @@ package struct SessionStateMachine: Sendable {
   /// A dial that ends sooner than this with "not found" did not listen; it is treated as a failure.
   static let shortestAbsence = Duration.seconds(1)
 
+  /// How long a link that was there before it was dialled may take to answer its first request, before it counts as one
+  /// that the host only believes in: a living one is as quick as any other.
+  static let validationLimit = Duration.seconds(10)
+
   /// Makes a session that nobody has asked for a link yet.
   ///
   /// - `hasSetup`: whether the app wants to run something on each link before it is ready.
@@ -201,6 +214,8 @@ package struct SessionStateMachine: Sendable {
     case preparation
     /// A link took too long to be secured.
     case securing
+    /// A link that was there before it was dialled answered nothing.
+    case validation
     /// The wait of a caller of `connect()` is over.
     case connect
     /// The transport is to be asked whether the adapter is back.

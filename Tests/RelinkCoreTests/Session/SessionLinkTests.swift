@@ -26,7 +26,8 @@ import Testing
     // The dial is not gone yet: when the link dies before it, nothing is dialled.
     #expect(
       machine.linkClosed(.number(8), LinkLoss(.supervisionTimeout), inDoubt: 0, now: .ms(5)) == [
-        .cancelTimer(.preparation), .publish(.attemptFailed(.of(.supervisionTimeout, generation: 1))),
+        .cancelTimer(.preparation), .cancelTimer(.validation),
+        .publish(.attemptFailed(.of(.supervisionTimeout, generation: 1))),
         .cancelTimer(.backoff), .publish(.waiting(for: .previousLink, until: nil)),
       ])
     #expect(
