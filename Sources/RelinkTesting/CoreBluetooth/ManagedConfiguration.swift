@@ -14,6 +14,8 @@ public struct ManagedConfiguration: Hashable, Sendable {
   public var connectDelay: Duration
   /// How long after it was asked for the end of a link is confirmed.
   public var closingDelay: Duration
+  /// How long it takes to encrypt a link, or to pair.
+  public var encryptionTime: Duration
   /// The name by which peripherals know this central.
   public var client: String
 
@@ -21,7 +23,8 @@ public struct ManagedConfiguration: Hashable, Sendable {
   public init(
     mtu: Int = 185, maximumOutstanding: Int = 8, restoresSubscriptions: Bool = false, commandBuffer: Int = 4,
     latency: Duration = .milliseconds(15), connectDelay: Duration = .milliseconds(50),
-    closingDelay: Duration = .milliseconds(120), client: String = "platform"
+    closingDelay: Duration = .milliseconds(120), encryptionTime: Duration = .milliseconds(60),
+    client: String = "platform"
   ) {
     self.mtu = max(mtu, 23)
     self.maximumOutstanding = max(maximumOutstanding, 1)
@@ -30,6 +33,7 @@ public struct ManagedConfiguration: Hashable, Sendable {
     self.latency = max(latency, .zero)
     self.connectDelay = max(connectDelay, .zero)
     self.closingDelay = max(closingDelay, .zero)
+    self.encryptionTime = max(encryptionTime, .zero)
     self.client = client
   }
 }

@@ -22,19 +22,23 @@ extension ManagedLink {
         state.outstanding.append(id)
         state.roundTrips += 1
       }
-      state.lanes[lane, default: []].append(Job(request: id, kind: kind, bearer: state.nextBearer))
+      state.lanes[lane, default: []].append(
+        Job(request: id, kind: kind, bearer: state.nextBearer, asked: kind))
       state.nextBearer += 1
     }
     advance(lane)
   }
 
   /// Starts the first job of a lane if it waits.
-  private func advance(_ lane: Lane) {
+  func advance(_ lane: Lane) {
     let job = state.withLock { state -> Job? in
-      guard state.isUp, !state.isClosing, let job = state.lanes[lane]?.first, !job.hasStarted else {
+      guard state.isUp, !state.isClosing, let job = state.lanes[lane]?.first, !job.hasStarted,
+        job.refusal == nil
+      else {
         return nil
       }
       state.lanes[lane]?[0].hasStarted = true
+      state.lanes[lane]?[0].askedAt = state.security
       return job
     }
     guard let job else { return }
@@ -94,6 +98,8 @@ extension ManagedLink {
       }
       guard let next else { return }
       transmit(nextPDU(of: next), bearer: bearer) { _ in }
+    case .done(.failure(.rejected(let code))) where setAside(job, in: lane, for: code):
+      secure(for: job)
     case .done(let result): finish(job, in: lane, result)
     case .malformed: malformed()
     }
@@ -135,7 +141,7 @@ extension ManagedLink {
     return next < value.count ? .writeLong(handle, value, next) : .executing
   }
 
-  private func finish(_ job: Job, in lane: Lane, _ result: Result<GATTAnswer, GATTFailure>) {
+  func finish(_ job: Job, in lane: Lane, _ result: Result<GATTAnswer, GATTFailure>) {
     cancelDeadline(job.bearer)
     state.withLock { state in
       state.lanes[lane]?.removeFirst()

@@ -9,8 +9,14 @@ final class ManagedLink: Link {
     var request: RequestID?
     var kind: Kind
     var bearer: Int
+    /// What it began as.
+    let asked: Kind
     var hasStarted = false
+    /// How far the link was secured when it began.
+    var askedAt = SecurityLevel.none
     var isAbandoned = false
+    /// What the device answered for want of security; the platform asks it once more when the link is secured.
+    var refusal: ATTErrorCode?
   }
 
   enum Kind {
@@ -46,6 +52,9 @@ final class ManagedLink: Link {
     var nextBearer = 1
     var roundTrips = 0
     var nextTimer = 0
+    /// How far the platform has encrypted the link.
+    var security = SecurityLevel.none
+    var isSecuring = false
   }
 
   let id: LinkID
@@ -71,7 +80,8 @@ final class ManagedLink: Link {
   var capabilities: LinkCapabilities {
     LinkCapabilities(
       maximumOutstanding: configuration.maximumOutstanding, needsMTUExchange: false, mtu: configuration.mtu,
-      needsSubscriptionRestore: !configuration.restoresSubscriptions)
+      needsSubscriptionRestore: !configuration.restoresSubscriptions,
+      security: state.withLock { $0.security })
   }
 
   /// How many requests were taken that concern the device; what the platform makes of them is its business.

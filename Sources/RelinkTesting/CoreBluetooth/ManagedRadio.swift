@@ -34,6 +34,11 @@ public final class ManagedRadio: Transport {
     var table: [DiscoveredService]?
     /// What the platform arms again by itself.
     var armed: Set<Characteristic> = []
+    /// What links are worth with the keys of the platform's bond; nil where it has none.
+    var bond: SecurityLevel?
+    /// Whether the device has the key to it.
+    var isBondKept = false
+    var pairing = PairingBehavior.justWorks
   }
 
   struct Dial {

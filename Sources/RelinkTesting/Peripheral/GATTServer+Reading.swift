@@ -124,7 +124,7 @@ extension GATTServer {
       return nil
     }
     guard declared.properties.contains(.read) else { return .readNotPermitted }
-    return state.security < declared.security ? declared.security.shortfall : nil
+    return shortfall(of: state, for: declared.security)
   }
 
   private mutating func countRead(_ attribute: ServerTable.Attribute) {

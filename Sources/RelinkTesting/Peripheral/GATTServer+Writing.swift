@@ -85,9 +85,9 @@ extension GATTServer {
     }
     guard isAllowed else { throw Fault(handle: handle, code: .writeNotPermitted) }
     if let key = table.key(at: handle), let declared = table.entries[key]?.declared,
-      state.security < declared.security
+      let code = shortfall(of: state, for: declared.security)
     {
-      throw Fault(handle: handle, code: declared.security.shortfall)
+      throw Fault(handle: handle, code: code)
     }
     return attribute
   }

@@ -57,6 +57,8 @@ struct GATTServer {
     var configurations: [CharacteristicKey: UInt16] = [:]
     /// Whether the table changed since the client was last told.
     var isTableStale = false
+    /// Whether links count as encrypted from their start, without anybody asking for it.
+    var encryptsFromStart = true
   }
 
   struct Rule {
@@ -113,16 +115,32 @@ struct GATTServer {
   mutating func opened(_ link: any ServedLink, mtu: Int) -> [Effect] {
     counters.links += 1
     var state = LinkState(link: link, mtu: mtu)
-    guard let bond = bonds[link.client] else {
+    guard let bond = bonds[link.client], bond.encryptsFromStart else {
       links[ObjectIdentifier(link)] = state
       return []
     }
-    // The keys of the bond encrypt the link from its start.
     state.security = .authenticated
     state.configurations = bond.configurations
     links[ObjectIdentifier(link)] = state
     guard bond.isTableStale else { return [] }
     return announceTable(on: ObjectIdentifier(link))
+  }
+
+  /// The keys of a bond encrypt a link: what was kept for the client counts on it from now on.
+  mutating func encrypted(_ link: any ServedLink, to level: VirtualSecurity) -> [Effect] {
+    let id = ObjectIdentifier(link)
+    guard links[id] != nil else { return [] }
+    counters.encryptions += 1
+    links[id]?.security = level
+    guard let bond = bonds[link.client] else { return [] }
+    // What the client asked for on this link already stays.
+    links[id]?.configurations.merge(bond.configurations) { present, _ in present }
+    bonds[link.client]?.configurations = links[id]?.configurations ?? [:]
+    return bond.isTableStale ? announceTable(on: id) : []
+  }
+
+  mutating func bondMade(with client: String) {
+    if bonds[client] == nil { bonds[client] = Bond(encryptsFromStart: false) }
   }
 
   mutating func closed(_ link: any ServedLink) {
@@ -209,6 +227,7 @@ struct GATTServer {
       do throws(Fault) {
         proper = try perform(pdu, on: &state, bearer: bearer, applies: reaction.applies, &applied)
       } catch {
+        if error.code.isAboutSecurity { counters.securityRefusals += 1 }
         proper = ATTPDU.errorResponse(request: pdu.opcode, handle: error.handle, code: error.code).encoded()
       }
     }
@@ -327,6 +346,17 @@ struct GATTServer {
     }
   }
 
+  /// What a client is told whose link falls short of what a value asks for (Core Specification Vol 3 Part C 10.3.1); nil
+  /// where it does not.
+  func shortfall(of state: LinkState, for needed: VirtualSecurity) -> ATTErrorCode? {
+    guard state.security < needed else { return nil }
+    // Without encryption it matters whether there is a key that could encrypt the link.
+    if state.security == .none {
+      return bonds[state.link.client] == nil ? .insufficientAuthentication : .insufficientEncryption
+    }
+    return state.security == .authenticated ? .insufficientAuthorization : .insufficientAuthentication
+  }
+
   private mutating func exchangeMTU(_ client: Int, on state: inout LinkState, applies: Bool) -> [UInt8] {
     let own = min(max(mtuLimit, ATTLimits.defaultMTU), state.link.mtuLimit)
     if state.hasExchangedMTU { counters.violations[.repeatedMTUExchange, default: 0] += 1 }
@@ -335,5 +365,12 @@ struct GATTServer {
       state.hasExchangedMTU = true
     }
     return ATTPDU.exchangeMTUResponse(mtu: UInt16(clamping: own)).encoded()
+  }
+}
+
+extension ATTErrorCode {
+  /// Whether it says that the link is not secured enough.
+  fileprivate var isAboutSecurity: Bool {
+    self == .insufficientEncryption || self == .insufficientAuthentication
   }
 }

@@ -23,6 +23,12 @@ public struct PeripheralCounters: Hashable, Sendable {
   public internal(set) var indications = 0
   /// How many indications were confirmed.
   public internal(set) var confirmations = 0
+  /// How often a client asked to be paired.
+  public internal(set) var pairingRequests = 0
+  /// How often a link was encrypted.
+  public internal(set) var encryptions = 0
+  /// How many requests were refused because their link is not secured enough.
+  public internal(set) var securityRefusals = 0
   /// How often a client broke the protocol, by the way in which it did.
   public internal(set) var violations: [ClientViolation: Int] = [:]
 

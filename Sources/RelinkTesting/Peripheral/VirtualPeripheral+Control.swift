@@ -55,7 +55,10 @@ extension VirtualPeripheral {
     }
   }
 
-  /// Bonds with a client: its subscriptions outlive links, and its links are encrypted with authenticated keys.
+  /// Bonds with a client: its subscriptions outlive links, and its links are encrypted with authenticated keys from their
+  /// start.
+  ///
+  /// Keys that a central has to use, and can lose, are the radio's: see ``VirtualRadio/bond(_:level:)``.
   ///
   /// - Parameter client: The name of the central.
   public func bond(with client: String) {

@@ -67,6 +67,38 @@ public final class VirtualPeripheral: VirtualPeer {
   ///   - reason: Why.
   public func linkClosed(_ link: PeerLink, reason: HCIErrorCode) { closed(link) }
 
+  /// Counts it.
+  ///
+  /// - Parameter link: The peripheral's end of the link.
+  public func pairingRequested(on link: PeerLink) { pairingRequested() }
+
+  /// Serves what the level allows from now on, and gives the bonded client its subscriptions back.
+  ///
+  /// - Parameters:
+  ///   - link: The peripheral's end of it.
+  ///   - level: How far.
+  public func linkEncrypted(_ link: PeerLink, to level: SecurityLevel) { encrypted(link, to: level) }
+
+  /// Keeps what belongs to the client beyond its links; they show it once they are encrypted.
+  ///
+  /// - Parameter client: The name of the central.
+  public func bondMade(with client: String) {
+    state.withLock { $0.server.bondMade(with: client) }
+  }
+
+  /// Forgets what was kept of the client.
+  ///
+  /// - Parameter client: The name of the central.
+  public func bondForgotten(with client: String) { eraseBond(with: client) }
+
+  func pairingRequested() {
+    state.withLock { $0.server.counters.pairingRequests += 1 }
+  }
+
+  func encrypted(_ link: any ServedLink, to level: SecurityLevel) {
+    perform { $0.encrypted(link, to: VirtualSecurity(level)) }
+  }
+
   func opened(_ link: any ServedLink, mtu: Int) {
     perform { $0.opened(link, mtu: mtu) }
   }

@@ -108,9 +108,10 @@ public struct VirtualDescriptor: Hashable, Sendable {
 public enum VirtualSecurity: Int, Hashable, Sendable, Comparable {
   /// Nothing is asked.
   case none
-  /// The link has to be encrypted; otherwise the answer is 0x0F, insufficient encryption.
+  /// The link has to be encrypted; otherwise the answer is 0x0F, insufficient encryption, where there is a bond that
+  /// could encrypt it, and 0x05, insufficient authentication, where there is none.
   case encrypted
-  /// The keys have to be authenticated; otherwise the answer is 0x05, insufficient authentication.
+  /// The keys have to be authenticated as well; otherwise the answer is 0x05.
   case authenticated
   /// The user of the device has to agree as well; otherwise the answer is 0x08, insufficient authorization.
   case authorized
@@ -125,12 +126,12 @@ public enum VirtualSecurity: Int, Hashable, Sendable, Comparable {
     left.rawValue < right.rawValue
   }
 
-  /// What a client is told whose link falls short of this (Core Specification Vol 3 Part F 3.4.1.1).
-  var shortfall: ATTErrorCode {
-    switch self {
-    case .none, .encrypted: .insufficientEncryption
-    case .authenticated: .insufficientAuthentication
-    case .authorized: .insufficientAuthorization
+  /// What a link of this level is to a device.
+  init(_ level: SecurityLevel) {
+    switch level {
+    case .none: self = .none
+    case .encrypted: self = .encrypted
+    case .authenticated, .secureConnections: self = .authenticated
     }
   }
 }

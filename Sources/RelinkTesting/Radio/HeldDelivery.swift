@@ -18,6 +18,10 @@ extension VirtualRadio {
     case writable
     /// The word that the adapter has changed its state.
     case adapterChanged
+    /// The word that a link is secured, or is not, and the questions of a pairing.
+    case security
+    /// The word that a device was seen under another name.
+    case seen
   }
 
   /// A delivery that waits for the test.
@@ -96,13 +100,17 @@ extension RadioState.Word {
     case .received: .towardsCentral
     case .writable: .writable
     case .closed: .closed
+    case .secured, .notSecured, .asks: .security
+    case .seen: .seen
     }
   }
 
   var device: DeviceID {
     switch self {
     case .linkUp(let device, _, _), .attemptFailed(let device, _, _), .adapterChanged(let device, _),
-      .received(let device, _, _), .writable(let device, _), .closed(let device, _, _):
+      .received(let device, _, _), .writable(let device, _), .closed(let device, _, _),
+      .secured(let device, _, _), .notSecured(let device, _, _), .asks(let device, _, _, _),
+      .seen(let device, _, _):
       device
     }
   }
@@ -110,9 +118,10 @@ extension RadioState.Word {
   var channel: VirtualChannel? {
     switch self {
     case .linkUp(_, let channel, _), .received(_, let channel, _), .writable(_, let channel),
-      .closed(_, let channel, _):
+      .closed(_, let channel, _), .secured(_, let channel, _), .notSecured(_, let channel, _),
+      .asks(_, let channel, _, _):
       channel
-    case .attemptFailed, .adapterChanged: nil
+    case .attemptFailed, .adapterChanged, .seen: nil
     }
   }
 

@@ -26,8 +26,11 @@ extension VirtualRadio {
     public var supervisionTimeout: Duration = .zero
     /// The longest PDU that links carry, in bytes.
     public var maximumPDULength = 517
-    /// How far links are secured from their start, to devices of which ``VirtualRadio/setSecurity(of:to:)`` says nothing.
+    /// How far links are secured from their start, without keys, to devices of which
+    /// ``VirtualRadio/setSecurity(of:to:)`` says nothing.
     public var security = SecurityLevel.none
+    /// How long it takes to encrypt a link, with the keys of a bond or behind the last answer of a pairing.
+    public var encryptionTime: Duration = .zero
     /// How many dials may be under way; one more finds the radio busy.
     ///
     /// Nil for no limit.
@@ -55,6 +58,9 @@ extension VirtualRadio {
     public var adoptions = 0
     /// Channels that were closed from here.
     public var closes = 0
+    /// Links that were to be secured before anything was received on them, which crashes Linux 6.1.192; there should be
+    /// none.
+    public var earlySecuring = 0
 
     /// Starts at zero.
     public init() {}

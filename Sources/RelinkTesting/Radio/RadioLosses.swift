@@ -1,25 +1,33 @@
 internal import BluetoothWire
 internal import Relink
 
+extension LinkLoss {
+  /// The reason, or the fact that speaks for it most exactly.
+  var cause: String {
+    if reason == .unknown, let fact = evidence.first { return fact.description }
+    return reason.rawValue
+  }
+}
+
 /// Says what a transport would say about the end of a link or of a dial.
 ///
-/// With exact reasons it has the controller's code. Without, it has the error number that a Linux kernel gives for the
-/// code, as measured with kernel 6.1, and only what that number tells.
+/// With exact reasons it has the controller's code, beside what the kernel makes of it. Without, it has the error number
+/// that a Linux kernel gives for the code, as measured with kernel 6.1. What a code means is not said here: a loss has a
+/// reason only where a transport knows it by other means.
 struct RadioLosses: Sendable {
   var isExact: Bool
 
   /// A link that ended with this reason from the controller.
   func link(_ code: HCIErrorCode) -> LinkLoss {
-    if isExact { return LinkLoss(reason(code), evidence: [.hci(code)]) }
-    let number = errorNumber(code)
-    return LinkLoss(reason(errorNumber: number), evidence: [.system(number, call: .receive)])
+    let error = Evidence.system(errorNumber(code), call: .receive)
+    return LinkLoss(
+      .unknown, evidence: isExact ? [.hci(code), .management(managementReason(code)), error] : [error])
   }
 
   /// A dial that ended with this reason from the controller.
   func dial(_ code: HCIErrorCode) -> LinkLoss {
-    if isExact { return LinkLoss(reason(code), evidence: [.hci(code)]) }
-    let number = errorNumber(code)
-    return LinkLoss(reason(errorNumber: number), evidence: [.system(number, call: .connect)])
+    let error = Evidence.system(errorNumber(code), call: .connect)
+    return LinkLoss(.unknown, evidence: isExact ? [.hci(code), error] : [error])
   }
 
   /// A link that was ended from here, because that was asked for.
@@ -30,6 +38,15 @@ struct RadioLosses: Sendable {
         isExact
           ? .hci(.connectionTerminatedByLocalHost) : .system(ErrorNumber.connectionAborted, call: .receive)
       ])
+  }
+
+  /// A link that ended because the device has no key for this host: the kernel saw encryption fail.
+  var keyMissing: LinkLoss {
+    LinkLoss(
+      .unknown,
+      evidence: isExact
+        ? [.hci(.authenticationFailure), .encryption(.pinOrKeyMissing)]
+        : [.management(4), .system(ErrorNumber.accessDenied, call: .receive)])
   }
 
   /// A device that was not heard within the time of a dial.
@@ -43,33 +60,24 @@ struct RadioLosses: Sendable {
 
   /// An adapter that cannot be used, as a dial finds it.
   func dial(without adapter: AdapterState) -> LinkLoss {
-    LinkLoss(
-      adapter == .missing ? .adapterMissing : .adapterOff,
-      evidence: [.system(ErrorNumber.hostUnreachable, call: .connect)])
+    LinkLoss(adapter.reason, evidence: [.system(ErrorNumber.hostUnreachable, call: .connect)])
   }
 
   /// An adapter that cannot be used any more, as a link finds it.
   func link(without adapter: AdapterState) -> LinkLoss {
     let evidence: [Evidence] = [.system(ErrorNumber.connectionReset, call: .receive)]
-    // The kernel names the remote side as the one that ended the link.
-    return LinkLoss(
-      adapter == .missing ? .adapterMissing : .adapterOff,
-      evidence: isExact ? [.management(3)] + evidence : evidence)
+    // The kernel names the remote side as the one that ended the link, save before it sleeps.
+    let told = Evidence.management(adapter == .suspended ? 5 : 3)
+    return LinkLoss(adapter.reason, evidence: isExact ? [told] + evidence : evidence)
   }
 
-  private func reason(_ code: HCIErrorCode) -> DisconnectReason {
+  /// The reason of Device Disconnected, into which the kernel folds most of the controller's.
+  private func managementReason(_ code: HCIErrorCode) -> UInt8 {
     switch code.rawValue {
-    case 0x05: .authenticationFailure
-    case 0x06: .keyMissing
-    case 0x08: .supervisionTimeout
-    case 0x13: .remoteUserTerminated
-    case 0x14: .remoteLowResources
-    case 0x15: .remotePowerOff
-    case 0x16: .localHostTerminated
-    case 0x22, 0x28, 0x3B: .linkLayerFault
-    case 0x3D: .micFailure
-    case 0x3E: .failedToEstablish
-    default: .unknown
+    case 0x08: 1
+    case 0x16: 2
+    case 0x13, 0x14, 0x15: 3
+    default: 0
     }
   }
 
@@ -83,17 +91,6 @@ struct RadioLosses: Sendable {
     case 0x1A: ErrorNumber.protocolNotSupported
     case 0x29: ErrorNumber.operationNotSupported
     default: ErrorNumber.notSupported
-    }
-  }
-
-  private func reason(errorNumber: Int32) -> DisconnectReason {
-    switch errorNumber {
-    case ErrorNumber.connectionReset: .remoteUserTerminated
-    case ErrorNumber.timedOut: .supervisionTimeout
-    case ErrorNumber.connectionAborted: .localHostTerminated
-    case ErrorNumber.accessDenied: .authenticationFailure
-    case ErrorNumber.badExchange: .keyMissing
-    default: .unknown
     }
   }
 }

@@ -121,6 +121,7 @@ extension RadioState {
       }
       return [.tellPeer(peer, peerLink, pdu)]
     }
+    if !link.hasSpoken { links[number]?.hasSpoken = true }
     // What arrives behind a local close is read by nobody.
     guard let channel = link.open else { return [] }
     let word = Word.received(link.device, channel, pdu)

@@ -151,7 +151,7 @@ extension RadioState {
     _ device: DeviceID, _ attempt: AttemptID, _ loss: LinkLoss, now: MonotonicInstant
   ) -> Effect {
     devices[device]?.statistics.failedDials += 1
-    trace.note(now, "attempt \(attempt.rawValue) failed: \(loss.reason)")
+    trace.note(now, "attempt \(attempt.rawValue) failed: \(loss.cause)")
     return .post(.word(.attemptFailed(device, attempt, loss)))
   }
 }

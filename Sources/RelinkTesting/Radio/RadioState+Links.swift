@@ -116,10 +116,11 @@ extension RadioState {
   mutating func end(_ number: Int, _ loss: Loss, now: MonotonicInstant) -> [Effect] {
     guard let link = links.removeValue(forKey: number) else { return [] }
     if devices[link.device]?.link == number { devices[link.device]?.link = nil }
-    trace.note(now, "#\(number) down: \(loss.central.reason)")
+    trace.note(now, "#\(number) down: \(loss.central.cause)")
     var effects: [Effect] = []
     if let ending = link.ending { effects.append(.cancelTimer(ending.timer)) }
     if let timer = link.blocked, timer > 0 { effects.append(.cancelTimer(timer)) }
+    if let timer = link.securing?.timer { effects.append(.cancelTimer(timer)) }
     for item in link.towardsPeer.items + link.towardsCentral.items {
       switch item {
       case .pdu(_, _, let timer?), .termination(_, let timer?): effects.append(.cancelTimer(timer))

@@ -15,6 +15,8 @@ struct RadioState {
     case adapterReturns(outage: Int)
     case deviceReturns(DeviceID, outage: Int)
     case unblocked(VirtualChannel)
+    case securing(link: Int, number: Int, SecuringStep)
+    case peerSecurity(any VirtualPeer, PeerSecurity)
   }
 
   /// What the host's side is told; it can be held.
@@ -25,6 +27,10 @@ struct RadioState {
     case received(DeviceID, VirtualChannel, [UInt8])
     case writable(DeviceID, VirtualChannel)
     case closed(DeviceID, VirtualChannel, LinkLoss)
+    case secured(DeviceID, VirtualChannel, SecurityLevel)
+    case notSecured(DeviceID, VirtualChannel, LinkLoss)
+    case asks(DeviceID, VirtualChannel, PairingQuestion, securing: Int)
+    case seen(DeviceID, as: DeviceID, [Evidence])
   }
 
   /// Why an ACL link ends, as each side is told.
@@ -63,8 +69,12 @@ struct RadioState {
     var link: Int?
     var linkIDs: [LinkID] = []
     var statistics = Statistics()
-    /// How far its links are secured; nil for what the configuration says.
+    /// How far its links are secured from their start; nil for what the configuration says.
     var security: SecurityLevel?
+    var bond = Bond()
+    var pairing = PairingBehavior.justWorks
+    /// How long it takes to encrypt its links; nil for what the configuration says.
+    var encryptionTime: Duration?
 
     typealias Statistics = VirtualRadio.Statistics
 
@@ -107,6 +117,11 @@ struct RadioState {
     /// Whether somebody was told to wait for `channelWritable`.
     var isAwaited = false
     var isPeerDone = false
+    /// Whether the central has received anything on it.
+    var hasSpoken = false
+    /// How far it is encrypted.
+    var security = SecurityLevel.none
+    var securing: Securing?
   }
 
   /// One direction of a link: what is in the air, in order.
@@ -137,6 +152,7 @@ struct RadioState {
   private var lastNumber = 0
   private var lastLink = 0
   private var lastChannel = 0
+  private var lastKey: UInt64 = 0
 
   init(configuration: VirtualRadio.Configuration) {
     self.configuration = configuration
@@ -163,6 +179,11 @@ struct RadioState {
     return lastChannel
   }
 
+  mutating func newKeyNumber() -> UInt64 {
+    lastKey += 1
+    return lastKey
+  }
+
   /// Devices in an order that is the same each time.
   var orderedDevices: [DeviceID] { devices.keys.sorted { $0.description < $1.description } }
 
@@ -172,7 +193,7 @@ struct RadioState {
     switch event {
     case .arrival(let link, let towardsPeer): return arrived(link, towardsPeer: towardsPeer, now: now)
     case .word(let word): return hold(word) ? [] : [.tell(word)]
-    case .peerOpened, .peerClosed: return []
+    case .peerOpened, .peerClosed, .peerSecurity: return []
     case .dialDue(let device, let dial): return dialDue(device, dial: dial, now: now, radio: radio)
     case .dialFails(let device, let dial, let loss): return failDial(device, dial: dial, loss, now: now)
     case .linkDies(let link, let loss): return end(link, loss, now: now)
@@ -183,6 +204,7 @@ struct RadioState {
       guard devices[device]?.outage == outage else { return [] }
       return comeBack(device, now: now)
     case .unblocked(let channel): return unblock(channel.linkNumber)
+    case .securing(let link, let number, let step): return securing(link, number, step, now: now)
     }
   }
 
@@ -208,7 +230,7 @@ struct RadioState {
       }
       // A host that powers off takes leave of its devices; one that is pulled out does not.
       let peer: HCIErrorCode =
-        new == .off ? .remoteDeviceTerminatedPowerOff : .connectionTimeout
+        new == .missing ? .connectionTimeout : .remoteDeviceTerminatedPowerOff
       for link in links.keys.sorted() {
         effects += end(link, Loss(central: losses.link(without: new), peer: peer), now: now)
       }

@@ -3,10 +3,13 @@ public import Relink
 /// The central's ATT channel of one virtual link.
 ///
 /// Closing it leaves the ACL link alive for a while, as Linux does; `channelClosed` comes when that is gone.
-public final class VirtualChannel: PDUChannel {
+public final class VirtualChannel: SecurableChannel {
   enum Event: Sendable {
     case received([UInt8])
     case writable
+    case secured(SecurityLevel)
+    case notSecured(LinkLoss)
+    case asks(PairingQuestion, PairingResponder)
     case closed(LinkLoss)
   }
 
@@ -48,10 +51,21 @@ public final class VirtualChannel: PDUChannel {
     state = Locked(State(radio: radio))
   }
 
-  /// What the radio was told of the device; none once the channel is closed, or its link gone.
+  /// How far the link is encrypted, or what the radio was told of the device; none once the channel is closed, or its
+  /// link gone.
   public var security: SecurityLevel {
     let radio = state.withLock { $0.isClosed ? nil : $0.radio }
     return radio?.security(of: self) ?? .none
+  }
+
+  /// Encrypts the link with the bond that there is, or pairs for it.
+  ///
+  /// - Parameters:
+  ///   - level: What the link is to offer at least.
+  ///   - keys: Where the keys may come from.
+  public func secure(to level: SecurityLevel, keys: SecurityPolicy.KeySource) {
+    let radio = state.withLock { $0.isClosed ? nil : $0.radio }
+    radio?.secure(self, to: level, keys)
   }
 
   /// Names the receiver, once; what has come before is delivered to it, in jobs of its own.
@@ -106,7 +120,7 @@ public final class VirtualChannel: PDUChannel {
       }
       if state.saidLastWord { return nil }
       switch event {
-      case .received, .writable:
+      case .received, .writable, .secured, .notSecured, .asks:
         // After a local close only the last word follows.
         if state.isClosed { return nil }
       case .closed:
@@ -119,6 +133,9 @@ public final class VirtualChannel: PDUChannel {
     switch event {
     case .received(let pdu): handler.channelReceived(pdu.span.bytes)
     case .writable: handler.channelWritable()
+    case .secured(let level): handler.channelSecured(level)
+    case .notSecured(let loss): handler.channelNotSecured(loss)
+    case .asks(let question, let responder): handler.channelAsks(question, responder)
     case .closed(let loss): handler.channelClosed(loss)
     }
   }

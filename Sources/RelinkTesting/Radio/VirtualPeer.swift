@@ -27,6 +27,40 @@ public protocol VirtualPeer: AnyObject, Sendable {
   ///   - link: The peer's end of it.
   ///   - reason: Why, as the peer's own controller says it.
   func linkClosed(_ link: PeerLink, reason: HCIErrorCode)
+
+  /// The central asks to be paired with; what the device makes of it is
+  /// ``VirtualRadio/setPairing(_:of:)``'s business.
+  ///
+  /// - Parameter link: The peer's end of the link.
+  func pairingRequested(on link: PeerLink)
+
+  /// A link is encrypted.
+  ///
+  /// - Parameters:
+  ///   - link: The peer's end of it.
+  ///   - level: How far, by the keys.
+  func linkEncrypted(_ link: PeerLink, to level: SecurityLevel)
+
+  /// The device has keys for a central from now on.
+  ///
+  /// - Parameter client: The name of the central.
+  func bondMade(with client: String)
+
+  /// The device has no keys for a central any more.
+  ///
+  /// - Parameter client: The name of the central.
+  func bondForgotten(with client: String)
+}
+
+extension VirtualPeer {
+  /// Ignored by a peer that knows nothing of security.
+  public func pairingRequested(on link: PeerLink) {}
+  /// Ignored by a peer that knows nothing of security.
+  public func linkEncrypted(_ link: PeerLink, to level: SecurityLevel) {}
+  /// Ignored by a peer that knows nothing of security.
+  public func bondMade(with client: String) {}
+  /// Ignored by a peer that knows nothing of security.
+  public func bondForgotten(with client: String) {}
 }
 
 /// The peer's end of one ACL link.

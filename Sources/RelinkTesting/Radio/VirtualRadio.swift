@@ -9,7 +9,7 @@ public import Relink
 ///
 /// Every delivery is a job of its own on the executor, also where it takes no time. With a ``ManualExecutor`` the same
 /// program gives the same ``trace``, byte for byte. Except where a member says otherwise it is used on the executor.
-public final class VirtualRadio: Transport {
+public final class VirtualRadio: BondingTransport {
   typealias LinkMaker = @Sendable (LinkID, VirtualChannel, DeviceID, any LinkHandler) -> any Link
 
   /// Where everything of this radio runs.
@@ -131,10 +131,7 @@ public final class VirtualRadio: Transport {
   }
 
   func security(of channel: VirtualChannel) -> SecurityLevel {
-    state.withLock { state in
-      guard let device = state.links[channel.linkNumber]?.device else { return .none }
-      return state.devices[device]?.security ?? configuration.security
-    }
+    state.withLock { $0.security(of: channel.linkNumber) }
   }
 
   func close(_ channel: VirtualChannel) {
@@ -161,7 +158,9 @@ public final class VirtualRadio: Transport {
     switch event {
     case .peerOpened(let peer, let link): peer.linkOpened(link)
     case .peerClosed(let peer, let link, let reason): peer.linkClosed(link, reason: reason)
-    case .arrival, .word, .dialDue, .dialFails, .linkDies, .adapterReturns, .deviceReturns, .unblocked:
+    case .peerSecurity(let peer, let news): news.tell(peer)
+    case .arrival, .word, .dialDue, .dialFails, .linkDies, .adapterReturns, .deviceReturns, .unblocked,
+      .securing:
       act { $0.handle(event, now: $1, radio: self) }
     }
   }
@@ -192,6 +191,11 @@ public final class VirtualRadio: Transport {
     case .received(_, let channel, let pdu): channel.deliver(.received(pdu))
     case .writable(_, let channel): channel.deliver(.writable)
     case .closed(_, let channel, let loss): channel.deliver(.closed(loss))
+    case .secured(_, let channel, let level): channel.deliver(.secured(level))
+    case .notSecured(_, let channel, let loss): channel.deliver(.notSecured(loss))
+    case .asks(_, let channel, let question, let number):
+      channel.deliver(.asks(question, responder(on: channel.linkNumber, number)))
+    case .seen(let device, let other, let evidence): handler(of: device)?.deviceSeen(as: other, evidence)
     }
   }
 

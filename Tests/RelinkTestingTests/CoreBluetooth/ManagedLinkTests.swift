@@ -167,10 +167,10 @@ import Testing
   @Test func aRefusedSubscriptionDeliversNothingLater() throws {
     let rig = try ManagedRig()
     let link = try rig.connect()
-    rig.peripheral.react(to: .subscription(firstValue), with: .refuse(.insufficientAuthentication), times: 1)
+    rig.peripheral.react(to: .subscription(firstValue), with: .refuse(.insufficientAuthorization), times: 1)
     #expect(
       rig.answer(.setNotifying(firstValue, true), on: link)
-        == .failure(.rejected(.insufficientAuthentication)))
+        == .failure(.rejected(.insufficientAuthorization)))
     rig.peripheral.push([1], handle: 0x10)
     rig.executor.runUntilIdle()
     #expect(rig.recorder.values(of: link.id) == [])

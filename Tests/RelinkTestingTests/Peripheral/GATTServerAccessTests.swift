@@ -45,14 +45,24 @@ import Testing
     #expect(client.peripheral.counters.applied.isEmpty)
   }
 
-  @Test(arguments: [
-    (VirtualSecurity.encrypted, "0f"), (VirtualSecurity.authenticated, "05"),
-    (VirtualSecurity.authorized, "08"),
-  ])
-  func aLinkThatIsNotSecuredIsToldSo(level: VirtualSecurity, code: String) {
+  /// How far the link is secured, whether there is a key for it, and what the client is told then.
+  static let shortfalls: [(VirtualSecurity, VirtualSecurity, Bool, String)] = [
+    (.encrypted, .none, false, "05"), (.encrypted, .none, true, "0f"),
+    (.authenticated, .none, false, "05"), (.authenticated, .none, true, "0f"),
+    (.authenticated, .encrypted, true, "05"), (.authorized, .none, true, "0f"),
+    (.authorized, .encrypted, true, "05"), (.authorized, .authenticated, true, "08"),
+  ]
+
+  @Test(arguments: shortfalls)
+  func aLinkThatIsNotSecuredIsToldSo(
+    level: VirtualSecurity, present: VirtualSecurity, hasKey: Bool, code: String
+  ) {
     let client = ScriptedClient(.twoValues(value: [1], security: level))
+    if hasKey { client.peripheral.bondMade(with: "central") }
+    client.peripheral.secure("central", present)
     #expect(client.send("0a 1000") == ["010a1000" + code])
     #expect(client.send("12 1000 01") == ["01121000" + code])
+    #expect(client.peripheral.counters.securityRefusals == (code == "08" ? 0 : 2))
     client.peripheral.secure("central", level)
     #expect(client.send("0a 1000") == ["0b01"])
     #expect(client.send("12 1000 02") == ["13"])

@@ -133,7 +133,7 @@ import Testing
     #expect(
       world.log == [
         "attempt 1 failed supervisionTimeout", "attempt 2 failed refused", "attempt 3 failed busy",
-        "attempt 4 failed unknown", "1 up by 5",
+        "attempt 4 failed remoteUserTerminated", "1 up by 5",
       ])
     #expect(world.executor.now == .zero.advanced(by: .seconds(2)))
   }

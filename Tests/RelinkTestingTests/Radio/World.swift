@@ -29,7 +29,7 @@ final class BareLink: Link, PDUChannelHandler {
   }
 
   func channelWritable() { journal.note("\(id.rawValue) writable") }
-  func channelClosed(_ loss: LinkLoss) { journal.note("\(id.rawValue) closed \(loss.reason)") }
+  func channelClosed(_ loss: LinkLoss) { journal.note("\(id.rawValue) closed \(loss.meaning)") }
 }
 
 /// A handler that notes what it is told and keeps the links that came up.
@@ -46,7 +46,7 @@ final class NotingHandler: LinkHandler {
     journal.note("\(link.id.rawValue) up by \(attempt.map { "\($0.rawValue)" } ?? "nobody")")
   }
   func attemptFailed(_ attempt: AttemptID, _ loss: LinkLoss) {
-    journal.note("attempt \(attempt.rawValue) failed \(loss.reason)")
+    journal.note("attempt \(attempt.rawValue) failed \(loss.meaning)")
   }
   func adapterChanged(_ state: AdapterState) { journal.note("adapter \(state)") }
   func link(_ link: LinkID, answered request: RequestID, with answer: Result<GATTAnswer, GATTFailure>) {
@@ -55,10 +55,11 @@ final class NotingHandler: LinkHandler {
   func link(_ link: LinkID, value: [UInt8], of characteristic: Characteristic, receivedAt: Timestamp) {
     journal.note("\(link.rawValue) value \(hexadecimal(value))")
   }
+  func deviceSeen(as other: DeviceID, _ evidence: [Evidence]) { journal.note("seen as \(other)") }
   func linkTableChanged(_ link: LinkID) { journal.note("\(link.rawValue) table changed") }
   func linkWritable(_ link: LinkID) { journal.note("\(link.rawValue) link writable") }
   func link(_ link: LinkID, closed loss: LinkLoss, inDoubt: [RequestID]) {
-    journal.note("\(link.rawValue) link closed \(loss.reason) \(inDoubt.map(\.rawValue))")
+    journal.note("\(link.rawValue) link closed \(loss.meaning) \(inDoubt.map(\.rawValue))")
   }
 }
 
@@ -101,6 +102,11 @@ final class World {
 
   var log: [String] { journal.all }
   var statistics: VirtualRadio.Statistics { radio.statistics(of: device) }
+}
+
+extension LinkLoss {
+  /// What the codes say by themselves.
+  var meaning: DisconnectReason { Diagnosis.diagnose(self, at: .ready).reason }
 }
 
 struct NoLink: Error {}

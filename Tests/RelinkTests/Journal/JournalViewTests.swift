@@ -92,7 +92,7 @@ import Testing
         ])
       #expect(events.map(\.operation.state).suffix(1) == [.settled])
       #expect(events[2].operation.lastOffer?.lostTo == .remoteUserTerminated)
-      #expect(events[2].operation.lastOffer?.evidence == [.hci(.remoteUserTerminatedConnection)])
+      #expect(events[2].operation.lastOffer?.evidence.first == .hci(.remoteUserTerminatedConnection))
       #expect(zip(events, events.dropFirst()).allSatisfy { $0.at.monotonic <= $1.at.monotonic })
       #expect(Set(events.prefix(5).map(\.operation.id)).count == 1)
       try scene.drive("close") { await $0.close() }
