@@ -2,11 +2,13 @@ internal import BluetoothWire
 public import Relink
 
 /// A virtual peripheral as the contract suites use it, behind whichever transport.
-public struct VirtualContractPeer: ContractPeer {
+public struct VirtualContractPeer: ContractPeer, SecurityContractPeer {
   /// What the suite tells a transport's world to do.
   public struct World: Sendable {
     var setPresent: @Sendable (Bool) -> Void
     var setAdapter: @Sendable (Bool) -> Void
+    var setBond: @Sendable (_ atDevice: Bool, _ here: Bool) -> Bool = { _, _ in false }
+    var setPairing: @Sendable (Bool) -> Bool = { _ in false }
 
     /// Describes what can be done.
     ///
@@ -47,6 +49,8 @@ public struct VirtualContractPeer: ContractPeer {
             VirtualCharacteristic(
               BluetoothUUID.contractValue, [.read, .write, .writeWithoutResponse, .notify]),
             VirtualCharacteristic(BluetoothUUID.contractSecondValue, [.read, .write]),
+            VirtualCharacteristic(
+              BluetoothUUID.contractProtectedValue, [.read, .write], security: .encrypted),
           ])
       ])
     self.driver = driver
@@ -133,6 +137,41 @@ public struct VirtualContractPeer: ContractPeer {
     return true
   }
 
+  /// The one that needs an encrypted link.
+  public var protectedCharacteristic: Characteristic { .contractProtectedValue }
+
+  /// Gives the peripheral and the host a bond, or takes it from either.
+  ///
+  /// - Parameters:
+  ///   - atDevice: Whether the peripheral has its half.
+  ///   - here: Whether the host has its half.
+  /// - Returns: Whether there is a world to do it in.
+  public func setBond(atDevice: Bool, here: Bool) async -> Bool {
+    guard let world else { return false }
+    return await driver.perform { world.setBond(atDevice, here) }
+  }
+
+  /// Lets the peripheral agree to be paired with, or refuse.
+  ///
+  /// - Parameter agrees: Whether it agrees.
+  /// - Returns: Whether there is a world to do it in.
+  public func setPairing(_ agrees: Bool) async -> Bool {
+    guard let world else { return false }
+    return await driver.perform { world.setPairing(agrees) }
+  }
+
+  /// How often the peripheral was asked to pair.
+  ///
+  /// - Returns: The number.
+  public func pairingRequests() async -> Int? { peripheral.counters.pairingRequests }
+
+  /// What was written to the protected value.
+  ///
+  /// - Returns: The values, in order.
+  public func protectedWrites() async -> [[UInt8]] {
+    peripheral.counters.applied.filter { $0.characteristic.uuid == .contractProtectedValue }.map(\.value)
+  }
+
   /// Switches the adapter.
   ///
   /// - Parameter isOn: Whether it is to be on.
@@ -145,7 +184,7 @@ public struct VirtualContractPeer: ContractPeer {
 }
 
 /// An environment for the contract suites that is put together from its parts.
-public struct VirtualContractEnvironment: ContractEnvironment {
+public struct VirtualContractEnvironment: SecurityContractEnvironment {
   /// Lets the suite wait.
   public var driver: any ContractDriver
   /// The implementation.
@@ -158,6 +197,8 @@ public struct VirtualContractEnvironment: ContractEnvironment {
   public var peer: any ContractPeer
   /// Whether a dial waits until a link that was closed here is gone.
   public var waitsForOldLinks: Bool
+  /// What can be done to keys; nothing, where ``peer`` is no virtual one.
+  public var keys: any SecurityContractPeer { (peer as? any SecurityContractPeer) ?? NoKeys() }
 
   /// Puts an environment together.
   ///
@@ -193,10 +234,19 @@ public struct VirtualContractEnvironment: ContractEnvironment {
     let driver = ManualContractDriver(executor)
     let radio = VirtualRadio(on: executor, configuration: configuration)
     let device = DeviceID(contractName: "device")
-    let peer = VirtualContractPeer(driver: driver).inside(
-      VirtualContractPeer.World(
-        setPresent: { radio.setAdvertising($0, of: device) },
-        setAdapter: { radio.setAdapter($0 ? .on : .off) }))
+    var world = VirtualContractPeer.World(
+      setPresent: { radio.setAdvertising($0, of: device) }, setAdapter: { radio.setAdapter($0 ? .on : .off) })
+    world.setBond = { atDevice, here in
+      radio.bond(device)
+      if !here { radio.forgetBond(atHost: device) }
+      if !atDevice { radio.forgetBond(atPeripheral: device) }
+      return true
+    }
+    world.setPairing = {
+      radio.setPairing($0 ? .justWorks : .refuses, of: device)
+      return true
+    }
+    let peer = VirtualContractPeer(driver: driver).inside(world)
     radio.add(peer.peripheral, as: device)
     return VirtualContractEnvironment(
       driver: driver, transport: radio, device: device, absentDevice: DeviceID(contractName: "nobody"),
@@ -227,6 +277,15 @@ public struct VirtualContractEnvironment: ContractEnvironment {
   }
 }
 
+/// A device of whose keys nothing is known.
+private struct NoKeys: SecurityContractPeer {
+  let protectedCharacteristic = Characteristic.contractProtectedValue
+  func setBond(atDevice: Bool, here: Bool) async -> Bool { false }
+  func setPairing(_ agrees: Bool) async -> Bool { false }
+  func pairingRequests() async -> Int? { nil }
+  func protectedWrites() async -> [[UInt8]] { [] }
+}
+
 extension DeviceID {
   /// A name that is no address.
   fileprivate init(contractName: String) {
@@ -240,6 +299,8 @@ extension DeviceID {
 extension Characteristic {
   /// The characteristic that the contract suites use.
   public static let contractValue = Characteristic(.contractValue, in: .contractService)
+  /// The one that needs an encrypted link.
+  public static let contractProtectedValue = Characteristic(.contractProtectedValue, in: .contractService)
   /// The one that they write together with it.
   public static let contractSecondValue = Characteristic(.contractSecondValue, in: .contractService)
 }
@@ -251,4 +312,6 @@ extension BluetoothUUID {
   public static let contractValue = BluetoothUUID(0x434F_4E54_0002_4000, 0x8000_5245_4C49_4E4B)
   /// The other characteristic of the device that the contract suites use.
   public static let contractSecondValue = BluetoothUUID(0x434F_4E54_0003_4000, 0x8000_5245_4C49_4E4B)
+  /// The protected characteristic of the device that the contract suites use.
+  public static let contractProtectedValue = BluetoothUUID(0x434F_4E54_0004_4000, 0x8000_5245_4C49_4E4B)
 }

@@ -137,12 +137,14 @@ struct PublicCall: Sendable, CustomStringConvertible {
 
   /// The files of `RelinkTesting` with public calls that wait: why none is made here.
   static let ofTests: [String: String] = [
+    "BondStoreContract": "waits through its driver",
     "ContractDriver": "lets an executor go on, for the limit that the driver was made with",
     "EventRecorder": "waits in `events()`, which is made here",
     "JournalStoreContract": "waits through its driver",
     "JournalStoreContractEnvironment": "does nothing, where an environment says no more",
     "LinkContract": "waits through its driver",
     "PDUChannelContract": "waits through its driver",
+    "SecurityContract": "waits through its driver",
     "TransportContract": "waits through its driver",
     "VirtualContractEnvironment": "posts to the executor of the world that it is",
   ]
