@@ -36,10 +36,12 @@ final class Scene: Sendable {
   }
 
   /// Plays a case, and checks what must hold at the end of each: nobody waits, the history is legal, nothing is left.
+  ///
+  /// `adoptions` is how many dials get a link that was there before; nil for any number.
   static func play(
     _ peer: any VirtualPeer, _ configuration: Configuration = Configuration(seed: 1),
     air: VirtualRadio.Configuration = VirtualRadio.Configuration(), isDurable: Bool = false,
-    at place: SourceLocation = #_sourceLocation, _ script: (Scene) throws -> Void
+    adoptions: Int? = 0, at place: SourceLocation = #_sourceLocation, _ script: (Scene) throws -> Void
   ) throws {
     weak var session: DeviceSession?
     weak var radio: VirtualRadio?
@@ -50,7 +52,7 @@ final class Scene: Sendable {
       session = scene.session
       radio = scene.radio
       try script(scene)
-      scene.end(at: place)
+      scene.end(adoptions: adoptions, at: place)
     }
     executor.run()
     #expect(session == nil, "somebody still holds the session", sourceLocation: place)
@@ -125,7 +127,7 @@ final class Scene: Sendable {
 
   // MARK: The end
 
-  private func end(at place: SourceLocation) {
+  private func end(adoptions: Int?, at place: SourceLocation) {
     let closing = executor.spawn("close") { [session] in await session.close() }
     executor.run()
     #expect(closing.hasEnded, sourceLocation: place)
@@ -141,7 +143,8 @@ final class Scene: Sendable {
     #expect(radio.existingLinks().isEmpty, sourceLocation: place)
     #expect(radio.pendingDials == 0, sourceLocation: place)
     #expect(statistics.overlappingDials == 0, sourceLocation: place)
-    #expect(statistics.adoptions == 0, sourceLocation: place)
+    if let adoptions { #expect(statistics.adoptions == adoptions, sourceLocation: place) }
+    #expect(statistics.earlySecuring == 0, sourceLocation: place)
   }
 }
 
