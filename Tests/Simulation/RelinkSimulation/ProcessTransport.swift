@@ -6,7 +6,7 @@ internal import RelinkTesting
 /// A process that is killed says no last word. Its dials are called off and its channels closed as a kernel does it; what
 /// the dead session does from then on reaches nobody, and nothing reaches it. The next process finds the link that lingers
 /// and waits until it is gone, as a transport must; links of its own are the session's to wait for.
-final class ProcessTransport: Transport, LinkHandler {
+final class ProcessTransport: BondingTransport, LinkHandler {
   private struct State {
     weak var handler: (any LinkHandler)?
     var device: DeviceID?
@@ -66,6 +66,13 @@ final class ProcessTransport: Transport, LinkHandler {
     return dial
   }
 
+  func bond(with device: DeviceID) -> BondKnowledge { radio.bond(with: device) }
+
+  func removeBond(with device: DeviceID, _ done: @escaping @Sendable (RelinkError?) -> Void) {
+    // Whoever asks in a process that has ended waits for nothing either.
+    if isDead { executor.post { done(nil) } } else { radio.removeBond(with: device, done) }
+  }
+
   // MARK: - LinkHandler
 
   /// The session, while the process lives.
@@ -113,6 +120,10 @@ final class ProcessTransport: Transport, LinkHandler {
   func link(_ link: LinkID, secured level: SecurityLevel) { handler?.link(link, secured: level) }
 
   func link(_ link: LinkID, notSecured loss: LinkLoss) { handler?.link(link, notSecured: loss) }
+
+  func link(_ link: LinkID, asks question: PairingQuestion, _ responder: PairingResponder) {
+    handler?.link(link, asks: question, responder)
+  }
 
   func link(_ link: LinkID, closed loss: LinkLoss, inDoubt: [RequestID]) {
     state.withLock { $0.links[link] = nil }

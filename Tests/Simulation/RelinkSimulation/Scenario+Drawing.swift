@@ -27,8 +27,31 @@ extension Scenario {
     for number in 1...UInt64(generator.next(below: 30) + 12) {
       calls.append(call(number, crashing: share == 0 ? 2 : 1, &generator))
     }
+    drawSecurity()
     calls.sort { ($0.at, $0.number) < ($1.at, $1.number) }
     drawCallers(&generator)
+  }
+
+  /// In a fourth of the seeds the device is bonded, and its keys change now and then.
+  ///
+  /// From a generator of its own, so that the other seeds are what they are without it.
+  private mutating func drawSecurity() {
+    var generator = SeededGenerator(seed: seed ^ 0x5EC0_4E)
+    guard generator.next(below: 4) == 0 else { return }
+    let policies = Security.Policy.allCases
+    security = Security(
+      policy: policies[generator.next(below: policies.count)],
+      encryptionTime: generator.next(in: .zero ... .milliseconds(200)))
+    for _ in 0..<generator.next(below: 5) {
+      // Half of the changes are the user's, who makes good what went wrong before.
+      let change: KeyChange =
+        generator.next(below: 2) == 0
+        ? .userActs : KeyChange.allCases[generator.next(below: KeyChange.allCases.count)]
+      calls.append(
+        Call(
+          number: UInt64(calls.count + 1), at: generator.next(in: .zero...Scenario.faultPhase),
+          step: .keys(change), within: .seconds(10)))
+    }
   }
 
   /// In a third of the seeds all callers prefer the session's executor, in a third none does.

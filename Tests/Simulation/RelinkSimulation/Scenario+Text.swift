@@ -14,6 +14,9 @@ extension Scenario {
     if hasStore { lines += ["store: latency \(store.latency)", "store faults: \(storeFaults)"] }
     if hasDatabaseHash { lines.append("the device has a database hash") }
     if hasSetup { lines.append("a setup runs on each link" + (resumes ? ", and proves what was kept" : "")) }
+    if let security {
+      lines.append("bonded, \(security.policy.rawValue), encrypted within \(security.encryptionTime)")
+    }
     return lines + calls.map(\.text)
   }
 }
@@ -25,7 +28,7 @@ extension Scenario.Call {
     switch step {
     case .read, .write, .again, .discover, .connect, .disconnect, .exclusive: line += ", within \(within)"
     case .subscribe, .listen, .watchJournal, .resolve, .notify, .changeTable, .stale, .cut, .crash, .suspend,
-      .setClock:
+      .setClock, .keys:
       break
     }
     if let cancelledAfter { line += ", cancelled after \(cancelledAfter)" }
@@ -56,6 +59,7 @@ extension Scenario.Step {
     case .crash(let crash): crash.text
     case .suspend(let span): "the system sleeps for \(span)"
     case .setClock(let span): "the system clock is set by \(span)"
+    case .keys(let change): "keys: \(change.rawValue)"
     }
   }
 }

@@ -70,6 +70,30 @@ struct Scenario: Sendable {
     var keeping: Int?
   }
 
+  /// How a session secures its links to a device of which two values need that.
+  struct Security: Hashable, Sendable {
+    /// Whether links are secured, and may be paired for that.
+    enum Policy: String, Hashable, Sendable, CaseIterable {
+      case asRequired
+      case requireExistingBond
+      case pairing
+    }
+
+    var policy = Policy.asRequired
+    /// How long it takes to encrypt a link.
+    var encryptionTime = Duration.zero
+  }
+
+  /// What becomes of keys.
+  enum KeyChange: String, Hashable, Sendable, CaseIterable {
+    case deviceForgets
+    case hostForgets
+    case wrongKey
+    case deviceRefusesToPair
+    /// The user pairs anew, and the app says so.
+    case userActs
+  }
+
   /// Something that happens: what the app does, or what is done to it.
   enum Step: Hashable, Sendable {
     case read(Characteristic)
@@ -95,6 +119,7 @@ struct Scenario: Sendable {
     case crash(Crash)
     case suspend(Duration)
     case setClock(Duration)
+    case keys(KeyChange)
   }
 
   /// A step, when it happens, how long its caller is ready to wait, and when he is cancelled.
@@ -125,6 +150,9 @@ struct Scenario: Sendable {
   /// Written once the world has healed, and by nothing before.
   static let last = Characteristic(BluetoothUUID(0xFF07))
 
+  /// What a device with a bond shows on encrypted links only.
+  static let protected: Set<Characteristic> = [setting, vault]
+
   /// How often a write may be offered on that attribute before the device ended the link over it once more.
   static let poisonOffers = 3
 
@@ -138,6 +166,8 @@ struct Scenario: Sendable {
   var hasSetup = false
   /// Whether the device is proven to keep its state over a lost link.
   var resumes = false
+  /// Nil where nothing is secured.
+  var security: Security?
   var ends = Scenario.faultPhase
   var calls: [Call] = []
 

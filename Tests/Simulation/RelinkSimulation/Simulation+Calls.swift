@@ -14,6 +14,7 @@ extension Simulation {
     case .cut(let reason): radio.lose(device, reason)
     case .suspend(let span): executor.suspend(for: span)
     case .setClock(let span): executor.jumpWall(by: span)
+    case .keys(let change): changeKeys(change)
     case .crash(let crash):
       if let life = current { start(crash, in: life) }
     case .read, .write, .again, .discover, .connect, .disconnect, .subscribe, .listen, .watchJournal,
@@ -84,7 +85,7 @@ extension Simulation {
       return executor.spawn("resolve \(call.number)", isElsewhere: call.isElsewhere) { [self] in
         await resolve(in: life)
       }
-    case .notify, .changeTable, .stale, .cut, .crash, .suspend, .setClock: return nil
+    case .notify, .changeTable, .stale, .cut, .crash, .suspend, .setClock, .keys: return nil
     }
   }
 

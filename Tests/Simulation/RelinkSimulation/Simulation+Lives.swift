@@ -56,7 +56,7 @@ extension Simulation {
       backoff: BackoffPolicy(base: .milliseconds(100), cap: Simulation.longestBackoff),
       preparationLimit: .seconds(40))
     let configuration = Configuration(
-      setup: scenario.hasSetup ? setup : nil, reconnection: policy,
+      setup: scenario.hasSetup ? setup : nil, reconnection: policy, security: security,
       journal: JournalPolicy(poisonOffers: Scenario.poisonOffers), store: store, owner: "app", audit: watch,
       probes: probes, seed: scenario.seed)
     return try? DeviceSession(with: device, over: transport, configuration: configuration)

@@ -69,7 +69,10 @@ public final class Simulation: Sendable {
     let every: CharacteristicProperties = [.read, .write, .writeWithoutResponse]
     let written = [
       Scenario.command, Scenario.setting, Scenario.vault, Scenario.safe, Scenario.poison, Scenario.last,
-    ].map { VirtualCharacteristic($0.uuid, every, value: [0]) }
+    ].map { name in
+      let isProtected = scenario.security != nil && Scenario.protected.contains(name)
+      return VirtualCharacteristic(name.uuid, every, value: [0], security: isProtected ? .encrypted : .none)
+    }
     peripheral = VirtualPeripheral(
       services: [
         VirtualService(
@@ -84,6 +87,7 @@ public final class Simulation: Sendable {
     }
     self.writes = writes
     tags = Simulation.tags(of: writes)
+    secure()
   }
 
   /// Plays the run and checks it.
@@ -121,6 +125,7 @@ public final class Simulation: Sendable {
   private func heal() {
     radio.heal()
     store.heal()
+    healKeys()
     executor.isWallClockRight = true
     current?.watch.disarm()
     current?.store?.disarm()
