@@ -165,7 +165,9 @@ struct ReasonsCommandTests {
     #expect(
       try actions(.busy) == [
         ["the first 4 times in a row", "", "retryConnection", "dials again, and uses up no attempt"],
-        ["from time 5 in a row", "adapterStuck", "retryConnection", "dials again"],
+        [
+          "from time 5 in a row", "adapterStuck", "retryConnection", "dials again, and uses up no attempt",
+        ],
       ])
     #expect(
       try actions(.authenticationFailure).contains([
