@@ -51,7 +51,8 @@ extension ATTLink {
   /// Each level is tried once: an answer that asks for more than there is to be had is the device's last word.
   func setAside(for result: Result<GATTAnswer, GATTFailure>) -> Bool {
     guard case .failure(.rejected(let code)) = result, bearer.end == nil, !isClosedHere,
-      let level = code.levelAsked(of: channel.security), let current, let request = current.request
+      let level = code.levelAsked(of: channel.security), let current, !current.isAbandoned,
+      let request = current.request
     else { return false }
     setAside = SetAside(id: current.id, request: request, answer: result)
     self.current = nil
@@ -68,6 +69,8 @@ extension ATTLink {
 
   func askAgain() {
     guard let kept = setAside, kept.isDue, !isClosedHere else { return }
+    // Somebody may have stopped waiting while the channel had no room.
+    if kept.isAbandoned { return giveUpSetAside() }
     setAside = nil
     bearer.setAsideEnded()
     switch begin(kept.request, kept.id) {

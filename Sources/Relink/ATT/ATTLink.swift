@@ -54,6 +54,8 @@ public actor ATTLink: SecurableLink, PDUChannelHandler {
     var procedure: GATTProcedure
     /// What was asked for, where it may have to be asked again.
     var request: GATTRequest?
+    /// Nobody waits for it: it is not asked again.
+    var isAbandoned = false
   }
 
   private struct PostedAnswer {
@@ -142,6 +144,7 @@ extension ATTLink {
       }
       guard $0.current?.id == id, $0.bearer.end == nil else { return false }
       $0.bearer.requestAbandoned()
+      $0.current?.isAbandoned = true
       return $0.callOffQueuedWrite()
     }
   }

@@ -102,6 +102,36 @@ import Testing
       ])
   }
 
+  /// The device refuses a part of a queued write that was called off before: the answer is its end.
+  @Test mutating func whatWasCalledOffBeforeTheAnswerIsNotAskedAgain() {
+    #expect(bench.perform(.writeLong(.level, [UInt8](repeating: 7, count: 30))) == .accepted)
+    let id = bench.latest
+    bench.abandon(id)
+    refuse(0x16, 0x0F)
+    bench.executor.run()
+    #expect(bench.channel.takeSent() == [[0x18, 0x00]])
+    bench.receive([0x19])
+    #expect(
+      bench.recorder.take() == [.answered(id, .failure(.rejected(.insufficientEncryption)))])
+    secured(.encrypted)
+    #expect(bench.channel.takeSent() == [])
+  }
+
+  @Test mutating func whatNobodyWaitsForAnyMoreIsNotAskedAgainWhenThereIsRoom() {
+    #expect(bench.perform(.write(.level, [7])) == .accepted)
+    let id = bench.latest
+    refuse(0x12, 0x0F)
+    bench.link.secure(to: .encrypted, keys: .bond)
+    bench.channel.answerSends(with: .later)
+    secured(.encrypted)
+    #expect(bench.link.abandon(id))
+    _ = bench.recorder.take()
+    bench.becomeWritable()
+    #expect(bench.channel.takeSent() == [])
+    #expect(
+      bench.recorder.take().contains(.answered(id, .failure(.rejected(.insufficientEncryption)))))
+  }
+
   @Test mutating func whatIsSetAsideIsNotInDoubtWhenTheLinkGoes() {
     #expect(bench.perform(.write(.level, [7])) == .accepted)
     refuse(0x12, 0x0F)
