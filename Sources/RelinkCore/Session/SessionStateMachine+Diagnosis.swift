@@ -31,6 +31,8 @@ extension SessionStateMachine {
   package mutating func userActed(now: MonotonicInstant) -> [Action] {
     history.keyFailures = 0
     history.protectedCloses = 0
+    // A link that is up may have its security from now on.
+    isSecurityDeclined = false
     guard userAction != nil else { return [] }
     userAction = nil
     backoffUntil = nil

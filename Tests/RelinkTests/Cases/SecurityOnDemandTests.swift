@@ -106,6 +106,22 @@ import Testing
     }
   }
 
+  @Test("a link that could not be secured can be once the user has paired")
+  func aBondThatIsMadeMeanwhileCountsOnTheLinkThatIsUp() throws {
+    let peripheral = VirtualPeripheral.halfProtected()
+    try Scene.play(peripheral) { scene in
+      try scene.connect()
+      let first = scene.spawn("first") { try await $0.read(Scene.first) }
+      scene.executor.run()
+      #expect(first.relinkError?.code == .rejected)
+      scene.radio.bond(scene.device)
+      try scene.drive("paired") { await $0.pairingWasRemoved() }
+      #expect(try scene.drive("second") { try await $0.read(Scene.first) } == [0x0A])
+      #expect(scene.recorder.readiness.count == 1)
+      #expect(peripheral.encryptions == 1)
+    }
+  }
+
   // MARK: Asked for by an operation
 
   @Test(
