@@ -68,6 +68,7 @@ extension BlueZHost {
       told.isOwed = ledger.owes(link) || (management?.owesEnd(of: device) ?? false)
     }
     told.adapter = adapterState
+    noticed(told.adapter)
     told.daemon = daemonFate
     if told.adapter == .off { told.remark = powerRemark }
     return told

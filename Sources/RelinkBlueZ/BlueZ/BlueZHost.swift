@@ -211,6 +211,8 @@ final class BlueZHost {
 
   private func keepPower() {
     guard options.power == .keepOn, mayEndLinks, let management else { return }
+    // bluetoothd would switch off again what is switched on while it ends.
+    guard daemon.fate != .unanswered else { return keepPower(at: loop.now.advanced(by: .milliseconds(100))) }
     let actions = power.looked(adapters, now: loop.now)
     for adapter in actions.switchOn {
       // One that was plugged in has LE switched off.
@@ -218,7 +220,11 @@ final class BlueZHost {
       management.send(.setPowered(true), to: adapter)
     }
     guard let next = actions.lookAt else { return loop.cancelTimer(timer(.power)) }
-    loop.setTimer(timer(.power), at: next) { [weak self] in self?.keepPower() }
+    keepPower(at: next)
+  }
+
+  private func keepPower(at instant: MonotonicInstant) {
+    loop.setTimer(timer(.power), at: instant) { [weak self] in self?.keepPower() }
   }
 
   private func perform(_ actions: [DaemonStateMachine.Action]) {
@@ -232,11 +238,16 @@ final class BlueZHost {
       case .watch(let process, let instant):
         loop.setTimer(timer(.daemon), at: instant) { [weak self] in
           guard let self else { return }
-          let isRunning = options.processes.isDaemon(process)
-          perform(daemon.watched(isRunning: isRunning, now: loop.now))
+          let effort = options.processes.effort(ofDaemon: process)
+          perform(daemon.watched(effort, now: loop.now))
         }
       }
     }
+  }
+
+  /// The adapters were found in this state; the kernel tells of power that is lost only after the links are.
+  func noticed(_ now: AdapterState) {
+    if now == .off, state == .on { perform(daemon.powerLost(now: loop.now)) }
   }
 
   /// What is known of an adapter that is off.

@@ -44,8 +44,8 @@ struct LossMergeStateMachine {
   static let patience = Duration.milliseconds(20)
   /// How long the adapter is watched after an end from here.
   static let localSpan = Duration.milliseconds(300)
-  /// How long bluetoothd is watched: it switches adapters off first, puts away what it knows, and ends then.
-  static let daemonSpan = Duration.seconds(2)
+  /// How long bluetoothd is watched at most: what it gives itself to end (SHUTDOWN_GRACE_SECONDS of BlueZ's `main.c`).
+  static let daemonSpan = Duration.seconds(10)
   static let sourceInterval = Duration.milliseconds(2)
   static let watchInterval = Duration.milliseconds(10)
 

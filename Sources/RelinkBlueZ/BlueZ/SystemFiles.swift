@@ -35,7 +35,8 @@ struct SystemProcesses: Sendable {
   /// It looks at every process: not for the loop.
   func findDaemon() -> DaemonSight? {
     let numbers = entries(of: root).compactMap { Int32($0) }
-    if let process = numbers.first(where: isDaemon) { return .running(process) }
+    let daemon = numbers.first { firstLine(of: "\(root)/\($0)/comm") == "bluetoothd" }
+    if let daemon { return .running(daemon) }
     return showsWholeHost ? .absent : nil
   }
 
@@ -47,8 +48,28 @@ struct SystemProcesses: Sendable {
     target(of: "\(root)/self/ns/pid") == "pid:[4026531836]" && firstLine(of: "\(root)/1/comm") != nil
   }
 
-  /// Whether bluetoothd still has that process; one read in memory.
-  func isDaemon(_ process: Int32) -> Bool { firstLine(of: "\(root)/\(process)/comm") == "bluetoothd" }
+  /// What bluetoothd's process does.
+  ///
+  /// Nil once the process is bluetoothd's no more. One read in memory.
+  func effort(ofDaemon process: Int32) -> DaemonEffort? {
+    // proc(5): number, name in parentheses, state, and from the 14th on the time in user and in kernel mode.
+    guard let line = firstLine(of: "\(root)/\(process)/stat"), let end = line.lastIndex(of: ")"),
+      line[..<end].hasSuffix("(bluetoothd")
+    else { return nil }
+    let fields = line[end...].split(separator: " ")
+    guard fields.count > 13, !["Z", "X"].contains(fields[1]), let user = UInt64(fields[12]),
+      let kernel = UInt64(fields[13])
+    else { return nil }
+    return DaemonEffort(ticks: user &+ kernel, isAsleep: fields[1] == "S")
+  }
+}
+
+/// What bluetoothd's process does at one moment.
+struct DaemonEffort: Equatable, Sendable {
+  /// How long it has computed, in clock ticks of the system.
+  var ticks: UInt64
+  /// Whether it waits for something, and not for a processor or a disk.
+  var isAsleep: Bool
 }
 
 /// What a look at the processes shows of bluetoothd.
@@ -81,12 +102,12 @@ private func target(of path: String) -> String? {
   }
 }
 
-/// The first line of a small file, at most 64 bytes of it.
+/// The first line of a small file, at most 512 bytes of it.
 private func firstLine(of path: String) -> String? {
   let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
   guard descriptor >= 0 else { return nil }
   defer { close(descriptor) }
-  var bytes = [UInt8](repeating: 0, count: 64)
+  var bytes = [UInt8](repeating: 0, count: 512)
   let count = read(descriptor, &bytes, bytes.count)
   guard count > 0 else { return nil }
   return String(decoding: bytes.prefix(count).prefix { $0 != 0x0A }, as: UTF8.self)

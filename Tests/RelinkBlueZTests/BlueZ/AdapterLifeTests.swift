@@ -26,9 +26,11 @@ struct DaemonStateMachineTests {
     #expect(machine.fate == .unanswered)
     #expect(machine.powerLost(now: at(.seconds(1))) == [], "it is being found out")
     let again = at(.seconds(1)).advanced(by: .milliseconds(20))
-    #expect(machine.watched(isRunning: true, now: at(.seconds(1))) == [.watch(77, at: again)])
+    #expect(
+      machine.watched(DaemonEffort(ticks: 5, isAsleep: true), now: at(.seconds(1))) == [.watch(77, at: again)]
+    )
     #expect(machine.fate == .unanswered)
-    #expect(machine.watched(isRunning: false, now: again) == [])
+    #expect(machine.watched(nil, now: again) == [])
     #expect(machine.fate == .stopped)
     #expect(machine.powerLost(now: at(.seconds(2))) == [], "there is none any more")
   }
@@ -36,9 +38,35 @@ struct DaemonStateMachineTests {
   @Test func oneThatStaysIsTheUsersSwitch() {
     var machine = running()
     _ = machine.powerLost(now: at(.seconds(1)))
-    #expect(machine.watched(isRunning: true, now: at(.seconds(3))) == [])
+    #expect(machine.watched(DaemonEffort(ticks: 5, isAsleep: true), now: at(.seconds(1))).count == 1)
+    #expect(machine.watched(DaemonEffort(ticks: 5, isAsleep: true), now: at(.milliseconds(1499))).count == 1)
+    #expect(
+      machine.watched(DaemonEffort(ticks: 5, isAsleep: true), now: at(.milliseconds(1500))) == [], "it rests")
     #expect(machine.fate == .notStopped)
     #expect(machine.powerLost(now: at(.seconds(9))) == [.watch(77, at: at(.seconds(9)))])
+  }
+
+  @Test func oneThatEndsWhileSomebodySwitchesTheAdapterOnHasStopped() {
+    var machine = running()
+    _ = machine.powerLost(now: at(.zero))
+    #expect(machine.powerCame() == [])
+    _ = machine.watched(nil, now: at(.milliseconds(20)))
+    #expect(machine.fate == .stopped)
+  }
+
+  /// On a slow machine it takes seconds to put everything away.
+  @Test func oneThatComputesIsWatchedForAsLongAsItGivesItself() {
+    var machine = running()
+    _ = machine.powerLost(now: at(.zero))
+    for tenth in 0..<100 {
+      // Its time grows now and then, or it waits for a processor all the while.
+      let effort =
+        tenth < 50
+        ? DaemonEffort(ticks: UInt64(tenth / 3), isAsleep: true) : DaemonEffort(ticks: 17, isAsleep: false)
+      #expect(machine.watched(effort, now: at(.milliseconds(tenth * 100))).count == 1)
+    }
+    #expect(machine.watched(DaemonEffort(ticks: 99, isAsleep: false), now: at(.seconds(10))) == [])
+    #expect(machine.fate == .notStopped)
   }
 
   @Test func oneThatWasNotSeenBeforeHasNotStopped() {
@@ -52,13 +80,13 @@ struct DaemonStateMachineTests {
   @Test func oneThatCameWithThePowerIsKnown() {
     var machine = running()
     _ = machine.powerLost(now: at(.seconds(1)))
-    _ = machine.watched(isRunning: false, now: at(.seconds(1)))
+    _ = machine.watched(nil, now: at(.seconds(1)))
     #expect(machine.fate == .stopped)
     #expect(machine.powerCame() == [.look])
     #expect(machine.fate == .notStopped)
     machine.looked(.running(99))
     #expect(machine.powerLost(now: at(.seconds(20))) == [.watch(99, at: at(.seconds(20)))])
-    _ = machine.watched(isRunning: false, now: at(.seconds(20)))
+    _ = machine.watched(nil, now: at(.seconds(20)))
     #expect(machine.fate == .stopped)
   }
 }
@@ -239,14 +267,23 @@ struct AdapterStateTests {
     try write("init\n", to: "\(root)/1/comm")
     try write("bluetoothd\n", to: "\(root)/77/comm")
     #expect(processes.findDaemon() == .running(77))
-    #expect(processes.isDaemon(77))
-    #expect(!processes.isDaemon(1))
-    #expect(!processes.isDaemon(78))
+    let rest = "1 77 77 0 -1 4194560 1500 0 3 0 12 7 0 0 20 0 1 0 5000 9000000 1500"
+    for (line, effort) in [
+      ("77 (bluetoothd) S \(rest)", DaemonEffort(ticks: 19, isAsleep: true)),
+      ("77 (bluetoothd) R \(rest)", DaemonEffort(ticks: 19, isAsleep: false)),
+      ("77 (bluetoothd) Z \(rest)", nil),
+      ("77 (bluetoothctl) S \(rest)", nil), ("77 (bluetoothd) S 1 77", nil), ("", nil), (")", nil),
+    ] as [(String, DaemonEffort?)] {
+      try write(line + "\n", to: "\(root)/77/stat")
+      #expect(processes.effort(ofDaemon: 77) == effort)
+    }
+    #expect(processes.effort(ofDaemon: 78) == nil)
     unlink("\(root)/self/ns/pid")
     rmdir("\(root)/self/ns")
     rmdir("\(root)/self")
     for folder in ["1", "77", "sys"] {
       unlink("\(root)/\(folder)/comm")
+      unlink("\(root)/\(folder)/stat")
       rmdir("\(root)/\(folder)")
     }
     rmdir(root)
