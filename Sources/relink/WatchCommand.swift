@@ -69,8 +69,8 @@ struct WatchCommand: Sendable {
     let log = WatchLog(isJSON: isJSON, executor: transport.executor)
     let session = try DeviceSession(with: device, over: transport)
     let interrupt = Interrupt()
-    let sources = interrupt.listen()
-    defer { withExtendedLifetime(sources) {} }
+    let source = interrupt.listen()
+    defer { source.cancel() }
     let pacer = Pacer(on: transport.executor)
     await withTaskGroup(of: Void.self) { group in
       group.addTask(executorPreference: transport.executor) {
@@ -122,6 +122,17 @@ struct WatchCommand: Sendable {
   }
 }
 
+/// What a signal is passed on through: a handler may do little more than write.
+private let interruptPipe: (read: Int32, write: Int32) = {
+  var ends: [Int32] = [-1, -1]
+  _ = pipe(&ends)
+  for end in ends {
+    _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+    _ = fcntl(end, F_SETFL, O_NONBLOCK)
+  }
+  return (ends[0], ends[1])
+}()
+
 /// The wish of the user to stop: SIGINT or SIGTERM.
 private final class Interrupt: Sendable {
   private let stream: AsyncStream<Void>
@@ -132,14 +143,20 @@ private final class Interrupt: Sendable {
   }
 
   /// Begins to listen; what it returns has to be kept as long as it shall listen.
-  func listen() -> [any DispatchSourceSignal] {
-    [SIGINT, SIGTERM].map { number in
-      signal(number, SIG_IGN)
-      let source = DispatchSource.makeSignalSource(signal: number)
-      source.setEventHandler { [continuation] in continuation.yield() }
-      source.activate()
-      return source
+  ///
+  /// A signal source of the dispatch library reads signals that wait, and now and then loses one to the main thread, which
+  /// lets them through while it sleeps.
+  func listen() -> any DispatchSourceRead {
+    let source = DispatchSource.makeReadSource(fileDescriptor: interruptPipe.read)
+    source.setEventHandler { [continuation] in continuation.yield() }
+    source.activate()
+    for number in [SIGINT, SIGTERM] {
+      signal(number) { _ in
+        var octet: UInt8 = 0
+        _ = write(interruptPipe.write, &octet, 1)
+      }
     }
+    return source
   }
 
   func wait() async {
