@@ -34,7 +34,7 @@ for the request that executes prepared writes.
   power 0|1|cycle | setup          the host's adapter off, on, off and on at once | made ready as at the start
   unplug | plug [behind]           the host's controller goes | comes back, behind another one under another number
   block 0|1 | sleep 0|1            rfkill for Bluetooth | the host is going to sleep, as the kernel of the adapter sees it
-  forget                           the host's controller forgets its links without a word, and the peripheral loses them
+  forget-links                     the host's controller forgets its links without a word, and the peripheral loses them
   quit
 """
 import asyncio
@@ -248,7 +248,7 @@ class Radio:
                 word = 'Y' if on == '1' else 'N'
                 await run('sh', '-c', f'echo {word} > $(ls /sys/kernel/debug/bluetooth/hci*/force_suspend)')
                 return {}
-            case ['forget']:
+            case ['forget-links']:
                 self.air.drop(self.host_side)
                 return {}
             case ['quit']:

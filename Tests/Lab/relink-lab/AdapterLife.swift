@@ -155,7 +155,7 @@ struct AdapterLife: Sendable {
   private func phantom(_ verdicts: inout Verdicts) async throws {
     try await withWatch { watch in
       let first = try Pair(await watch.session.read(.counter)).second
-      try await lab.radio.tell("forget")
+      try await lab.radio.tell("forget-links")
       let mark = watch.count
       let second = try Pair(await watch.session.read(.counter, within: .after(.seconds(90)))).second
       let loss = try await watch.next(after: mark, within: .seconds(1)) { $0.loss }
@@ -167,7 +167,7 @@ struct AdapterLife: Sendable {
     var faults: [String] = []
     let child = try Child(["victim", "link"] + Lab.options)
     let link = try await Killing.link(of: child, &faults)
-    try await lab.radio.tell("forget")
+    try await lab.radio.tell("forget-links")
     child.kill()
     let began = lab.loop.now
     try await withWatch { watch in
